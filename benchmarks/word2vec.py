@@ -154,7 +154,7 @@ def train_gensim(
     """Return gensim's training over its own Huffman tree; a file's lines have no ``<eos>``."""
     from gensim.models import Word2Vec as Gensim
 
-    words, start = train.words(slice(None)), train.line_start.tolist()
+    words, start = train.words(), train.line_start.tolist()
     lines = [words[a:b] for a, b in pairwise(start)]
 
     def contestant(seed: int) -> tuple[float, float]:

@@ -139,9 +139,7 @@ class LanguageModel(nn.Module):
 
 def streams(corpus: hstree.Corpus, n_streams: int) -> Tensor:
     """Cut a text into equal streams (n, steps + 1), with an ``<eos>`` before the first."""
-    eos, unk = corpus.vocabulary.ids(["<eos>", "<unk>"])
-    ids = np.append(eos, corpus.ids(slice(0, len(corpus))))
-    ids[ids < 0] = unk
+    ids = np.append(corpus.vocabulary.ids(["<eos>"]), corpus.ids())
     if ids.min() < 0:
         raise SystemExit(f"the tree lacks words of {corpus.name}, and <eos> or <unk> for them")
     steps = len(corpus) // n_streams

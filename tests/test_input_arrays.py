@@ -183,7 +183,7 @@ def tree_parts(tree):
 
 
 def corpus_parts(corpus):
-    text = corpus.ids(slice(None)).tolist(), corpus.line_start.tolist()
+    text = corpus.ids().tolist(), corpus.line_start.tolist()
     return *text, corpus.sha256, corpus.counts.tolist(), corpus.vocabulary.words
 
 

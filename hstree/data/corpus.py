@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hstree import progress
-from hstree._arrays import Int32, Int64, Integer, offsets
+from hstree._arrays import Bool, Int32, Int64, Integer, offsets
 from hstree._options import checked_count
 from hstree._text import plural
 from hstree.data.arrays import count_axes, is_no_list
@@ -32,6 +32,9 @@ from hstree.data.provenance import collect_sources
 from hstree.data.sources import open_source
 from hstree.data.vocabulary import EOS, UNK, Vocabulary, automatic_count, ranked
 from hstree.errors import InputError, OptionError
+
+#: All tokens of a corpus.
+ALL = slice(None)
 
 
 class Corpus:
@@ -84,8 +87,8 @@ class Corpus:
     --------
     >>> corpus = Corpus.read("corpus.txt")  # doctest: +SKIP
     >>> train, valid, test = corpus.splits()  # doctest: +SKIP
-    >>> train.ids(slice(0, 3))  # doctest: +SKIP
-    array([17, 4, 0], dtype=int32)
+    >>> train.ids()  # doctest: +SKIP
+    array([17, 4, 0, ...], dtype=int32)
     """
 
     def __init__(
@@ -127,24 +130,27 @@ class Corpus:
         self.vocabulary = vocabulary
         self.record = _source_record(self.source, vocabulary.source)
 
-        # (types,) vocabulary id of each type of the text, -1 for OOV types
+        # (types,) vocabulary id of each type of the text, and which types are OOV
         self._type_ids = vocabulary.ids(text.types)
+        self._is_oov_type = self._type_ids < 0
 
         # (types,) how often each occurs, which the encoding knows for the whole text
         if type_counts is None:
             is_whole = self.n_tokens == len(text.ids)
             type_counts = text.counts if is_whole else count_ids(self._types, len(text.types))
         self._type_counts = type_counts
-        is_known = self._type_ids >= 0
-        self.n_oov = int(type_counts[~is_known].sum())
-        self.n_oov_words = int(np.count_nonzero(type_counts[~is_known]))
+        self.n_oov = int(type_counts[self._is_oov_type].sum())
+        self.n_oov_words = int(np.count_nonzero(type_counts[self._is_oov_type]))
         # Every known type has an id of a different word
+        is_known = ~self._is_oov_type
         self.counts: Int64 = np.zeros(len(vocabulary), np.int64)
         self.counts[self._type_ids[is_known]] = type_counts[is_known]
         eos, unk = ([i] if i >= 0 else [] for i in vocabulary.ids([EOS, UNK]).tolist())
         self.n_known_words = int(np.count_nonzero(np.delete(self.counts, eos + unk)))
         self.counts[unk] += self.n_oov
         self.counts.setflags(write=False)
+        if unk:
+            self._type_ids[self._is_oov_type] = unk
 
     @classmethod
     def read(
@@ -262,7 +268,7 @@ class Corpus:
         Examples
         --------
         >>> corpus = Corpus.from_tokens(line.split() for line in ["a b", "b"])
-        >>> corpus.words(slice(None))
+        >>> corpus.words()
         ['a', 'b', '<eos>', 'b', '<eos>']
         """
         return cls._over(encode_tokens(lines, name), vocabulary, min_count, max_size, unk)
@@ -300,7 +306,7 @@ class Corpus:
         Examples
         --------
         >>> corpus = Corpus.from_ids([[2, 0, 2], [1]])
-        >>> corpus.ids(slice(None)).tolist(), corpus.vocabulary.words
+        >>> corpus.ids().tolist(), corpus.vocabulary.words
         ([2, 0, 2, 3, 1, 3], ('0', '1', '2', '<eos>'))
         """
         return cls(encode_ids(ids, labels, eos, name))
@@ -405,12 +411,19 @@ class Corpus:
         last_line = np.searchsorted(starts, stop + starts[0])
         return np.asarray(starts[first_line : last_line + 1] - starts[0])
 
-    def ids(self, positions: slice | Integer) -> Int32:
-        """Return the ids of the words at some positions (from 0) as int32, -1 for OOV words."""
+    def ids(self, positions: slice | Integer = ALL) -> Int32:
+        """Return the ids of the words at some positions (from 0), by default all, as int32.
+
+        OOV words have the id of ``<unk>``, or -1 where the vocabulary lacks it.
+        """
         return self._type_ids[self._types[positions]]
 
-    def words(self, positions: slice | Integer) -> list[str]:
-        """Return the words of the text at some positions, OOV or not."""
+    def is_oov(self, positions: slice | Integer = ALL) -> Bool:
+        """Return whether the words at some positions, by default all, are OOV."""
+        return self._is_oov_type[self._types[positions]]
+
+    def words(self, positions: slice | Integer = ALL) -> list[str]:
+        """Return the words of the text at some positions, by default all, OOV or not."""
         types = self._text.types
         return [types[number] for number in self._types[positions].tolist()]
 
@@ -470,7 +483,7 @@ class Corpus:
         if self.vocabulary.eos is not None or EOS not in text.types:
             return self
         # (types,) whether tokens of each type stay
-        is_kept = np.full(len(text.types), self.vocabulary.unk is not None) | (self._type_ids >= 0)
+        is_kept = self._type_ids >= 0
         is_kept[text.types.index(EOS)] = False
         counts = np.where(is_kept, self._type_counts, 0)
         n_ends = int(self._type_counts[text.types.index(EOS)])

@@ -116,9 +116,9 @@ class TextScore:
             {
                 "line": np.repeat(np.arange(1, corpus.n_lines + 1), length),
                 "position": np.arange(1, len(corpus) + 1) - np.repeat(start[:-1], length),
-                "word": corpus.words(slice(None)),
+                "word": corpus.words(),
                 "nll": self.token_nll,
-                "is_oov": corpus.ids(slice(None)) < 0,
+                "is_oov": corpus.is_oov(),
             }
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from hstree._arrays import Bool, Float64, Int32, Int64, offsets
 from hstree.data.corpus import Corpus
-from hstree.data.vocabulary import EOS, UNK
+from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 
 #: Contexts (B, n) and targets (B,), both label ids, and whether each target is OOV.
@@ -63,7 +63,7 @@ class ContextBatches:
             )
         self.corpus = corpus
         self.context = context
-        self._eos, self._unk = map(int, vocabulary.ids([EOS, UNK]))
+        self._eos = int(vocabulary.ids([EOS])[0])
         self.training_counts: Float64 = corpus.counts.astype(np.float64)
 
     def __len__(self) -> int:
@@ -90,7 +90,8 @@ class ContextBatches:
         for start, stop in self._blocks(rng):
             # The contexts of the first targets begin before the block
             first = start - self.context
-            ids, oov = self._read(max(first, 0), stop)
+            ids = self.corpus.ids(slice(max(first, 0), stop))
+            oov = self.corpus.is_oov(slice(start, stop))
             ids = np.pad(ids, (max(-first, 0), 0), constant_values=self._eos)
             # (targets, n + 1) contexts, then the target
             window = np.lib.stride_tricks.sliding_window_view(ids, self.context + 1)
@@ -98,7 +99,7 @@ class ContextBatches:
             for at in range(0, len(order), size):
                 batch = order[at : at + size]
                 rows = window[batch]
-                yield rows[:, :-1], rows[:, -1], oov[batch + min(start, self.context)]
+                yield rows[:, :-1], rows[:, -1], oov[batch]
 
     #: Yields the batches of one training epoch, in random order.
     training_batches = batches
@@ -111,10 +112,8 @@ class ContextBatches:
 
     def _read(self, first: int, stop: int) -> tuple[Int32, Bool]:
         """Return the label ids of some tokens, and whether each is OOV."""
-        ids = self.corpus.ids(slice(first, stop))
-        oov = ids < 0
-        ids[oov] = self._unk
-        return ids, oov
+        tokens = slice(first, stop)
+        return self.corpus.ids(tokens), self.corpus.is_oov(tokens)
 
 
 class SymmetricWindows(ContextBatches):

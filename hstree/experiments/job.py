@@ -488,7 +488,7 @@ def _score_fields(
 ) -> dict[str, Any]:
     """Return the fields of a `JobResult` that depend on the nll (T,) of every token."""
     # (T,) whether each test token is in the vocabulary
-    is_known = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None)) >= 0
+    is_known = ~splits.test.with_vocabulary(splits.train.vocabulary).is_oov()
     scored: dict[Scored, Float64] = {
         "valid": nlls["valid"],
         "test": nlls["test"],

@@ -133,9 +133,9 @@ def frequency_bands(splits: Splits) -> tuple[list[Band], Int64]:
     band_of_word = np.searchsorted(_BAND_STARTS, splits.train.counts, side="right")
 
     # (T,) band of each test token
-    ids = splits.test.with_vocabulary(splits.train.vocabulary).ids(slice(None))
+    test = splits.test.with_vocabulary(splits.train.vocabulary)
     outside = len(_BAND_STARTS) + 1
-    band_of_token = np.where(ids < 0, outside, band_of_word[ids])
+    band_of_token = np.where(test.is_oov(), outside, band_of_word[test.ids()])
 
     # least and most counts of the words of each band
     ranges: list[tuple[int, int] | tuple[None, None]] = [(0, 0)]

@@ -194,7 +194,7 @@ class KneserNey:
         if needed(self.order - 1) <= free_memory():
             return needed(self.order - 1)
         start = train.first_tokens(_SAMPLE)
-        tables = count_ngrams(np.maximum(start.ids(slice(None)), 0), self.order, n_words)
+        tables = count_ngrams(np.maximum(start.ids(), 0), self.order, n_words)
         return needed(sum(len(ngrams.grams) for ngrams in tables[1:]) / len(start))
 
     @property

@@ -65,12 +65,16 @@ def test_ids_and_counts_of_any_lines_with_any_vocabulary(tmp_path_factory, lines
 
     selected = whole.select_lines(start, stop).with_vocabulary(vocabulary)
     expected = tokens_of(lines[start:stop])
+    unk = "<unk>" if "<unk>" in words else None
+    read_as = [word if word in words else unk for word in expected]
+    assert words_of(selected, selected.ids()) == read_as
     seen = [word if word in words else None for word in expected]
-    assert words_of(selected, selected.ids(slice(None))) == seen
-    assert selected.ids(slice(None)).dtype == np.int32
+    assert selected.is_oov().tolist() == [word is None for word in seen]
+    assert selected.ids().dtype == np.int32
     drawn = data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=8))
     positions = np.array(drawn, np.int64)
-    assert words_of(selected, selected.ids(positions)) == [seen[i] for i in positions]
+    assert words_of(selected, selected.ids(positions)) == [read_as[i] for i in positions]
+    assert selected.is_oov(positions).tolist() == [seen[i] is None for i in positions]
     assert (selected.n_lines, selected.lines) == (stop - start, (start, stop))
     assert selected.n_tokens == len(selected) == len(expected)
     assert selected.n_oov == seen.count(None)

@@ -12,7 +12,6 @@ from tests.texts import write_lines
 
 WORD = st.text(st.sampled_from("abé"), min_size=1, max_size=3)
 LINES = st.lists(st.lists(WORD, max_size=4), min_size=1, max_size=12)
-ALL = slice(None)
 
 
 class Column:
@@ -34,7 +33,7 @@ class Column:
 def same(one, other):
     return (
         one.vocabulary.words == other.vocabulary.words
-        and one.ids(ALL).tolist() == other.ids(ALL).tolist()
+        and one.ids().tolist() == other.ids().tolist()
         and one.line_start.tolist() == other.line_start.tolist()
         and one.counts.tolist() == other.counts.tolist()
     )
@@ -79,25 +78,25 @@ def test_a_line_with_line_ends_is_several():
 
 def test_a_token_may_hold_white_space():
     corpus = Corpus.from_tokens([["New York", "is"], ["big"]])
-    assert corpus.words(ALL) == ["New York", "is", "<eos>", "big", "<eos>"]
+    assert corpus.words() == ["New York", "is", "<eos>", "big", "<eos>"]
     assert corpus.sha256 != Corpus.from_tokens([["New", "York", "is"], ["big"]]).sha256
 
 
 def test_tokens_that_are_numbers_become_text():
-    assert Corpus.from_tokens([[30, 4], [30]]).words(ALL) == ["30", "4", "<eos>", "30", "<eos>"]
+    assert Corpus.from_tokens([[30, 4], [30]]).words() == ["30", "4", "<eos>", "30", "<eos>"]
 
 
 def test_words_are_chosen_as_those_of_a_file():
     corpus = Corpus.from_lines(["a A b", "a"], min_count=2, lower=True)
     assert corpus.vocabulary.words == ("a", "<eos>", "<unk>")
     tokens = Corpus.from_tokens([["a", "b"]], vocabulary=corpus.vocabulary)
-    assert tokens.ids(ALL).tolist() == [0, -1, 1]
+    assert tokens.ids().tolist() == [0, 2, 1]
 
 
 def test_ids_are_those_of_the_vocabulary():
     corpus = Corpus.from_ids(np.array([2, 0, 3, 1, 3], np.uint16), labels=list("abcd"), eos=3)
     assert corpus.vocabulary.words == ("a", "b", "c", "<eos>")
-    assert corpus.ids(ALL).tolist() == [2, 0, 3, 1, 3]
+    assert corpus.ids().tolist() == [2, 0, 3, 1, 3]
     assert corpus.line_start.tolist() == [0, 3, 5]
     assert corpus.vocabulary.counts.tolist() == [1, 1, 1, 2]
     assert same(Corpus.from_ids([2, 0, 3, 1, 3], labels=list("abcd"), eos="d"), corpus)
@@ -109,14 +108,14 @@ def test_lines_of_ids_get_their_ends(kind, line):
     lines = [line([4, 1]), line([0]), line([2, 2])]
     corpus = Corpus.from_ids(kind(lines))
     assert corpus.vocabulary.words == ("0", "1", "2", "3", "4", "<eos>")
-    assert corpus.ids(ALL).tolist() == [4, 1, 5, 0, 5, 2, 2, 5]
+    assert corpus.ids().tolist() == [4, 1, 5, 0, 5, 2, 2, 5]
     assert corpus.line_start.tolist() == [0, 3, 5, 8]
     assert same(Corpus.of(kind(lines)), corpus)
 
 
 def test_lines_that_have_ends_get_none_and_empty_ones_do():
     corpus = Corpus.from_ids([[1, 0], [], [1]], eos=0)
-    assert corpus.ids(ALL).tolist() == [1, 0, 0, 1, 0]
+    assert corpus.ids().tolist() == [1, 0, 0, 1, 0]
     assert corpus.line_start.tolist() == [0, 2, 3, 5]
 
 
@@ -125,14 +124,14 @@ def test_an_array_of_ids_is_not_copied(dtype):
     ids = np.arange(50).astype(dtype) % 10
     corpus = Corpus.from_ids(ids, eos=9)
     assert np.shares_memory(corpus._text.ids, ids)
-    assert corpus.ids(ALL).tolist() == ids.tolist()
+    assert corpus.ids().tolist() == ids.tolist()
 
 
 def test_ids_of_a_tensor():
     torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[torch]'")
     rows = torch.tensor([[1, 2], [0, 1]])
-    assert Corpus.from_ids(rows).ids(ALL).tolist() == [1, 2, 3, 0, 1, 3]
-    assert Corpus.of(rows.flatten()).ids(ALL).tolist() == [1, 2, 0, 1]
+    assert Corpus.from_ids(rows).ids().tolist() == [1, 2, 3, 0, 1, 3]
+    assert Corpus.of(rows.flatten()).ids().tolist() == [1, 2, 0, 1]
 
 
 def test_ids_of_blocks_are_counted_together(monkeypatch):
@@ -204,4 +203,4 @@ def test_splits_are_made_of_any_texts():
     lines = [f"a b {i % 3}" for i in range(20)]
     assert [part.n_lines for part in Splits.of(lines)] == [16, 2, 2]
     parts = Splits.of(Splits([[0, 1, 2]], [[1]], [[2, 0]]))
-    assert [part.ids(ALL).tolist() for part in parts] == [[0, 1, 2, 3], [1, 3], [2, 0, 3]]
+    assert [part.ids().tolist() for part in parts] == [[0, 1, 2, 3], [1, 3], [2, 0, 3]]

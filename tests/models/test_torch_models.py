@@ -97,7 +97,7 @@ def plain_perplexity(model, text):
     arrays = {name: array.astype(np.float64) for name, array in model.parameters().items()}
     into = arrays["network.recurrent.weight_ih_l0"], arrays["network.recurrent.bias_ih_l0"]
     over = arrays["network.recurrent.weight_hh_l0"], arrays["network.recurrent.bias_hh_l0"]
-    ids = model.reencode(text).ids(slice(None))
+    ids = model.reencode(text).ids()
     hidden = np.zeros(model.dim)
     nll = 0.0
     for before, target in zip([model.vocabulary.index(EOS), *ids[:-1]], ids, strict=True):

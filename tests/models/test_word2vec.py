@@ -73,7 +73,7 @@ def nll_by_tables(train, test, kind):
 
 def windows_of_one(corpus, kind):
     """Yield each word of a corpus with its windows of reach one."""
-    for line in " ".join(corpus.words(slice(None))).split("<eos>")[:-1]:
+    for line in " ".join(corpus.words()).split("<eos>")[:-1]:
         words = [*line.split(), "<eos>"]
         for i, word in enumerate(words):
             near = words[max(0, i - 1) : i] + words[i + 1 : i + 2]
@@ -87,7 +87,7 @@ def test_the_nll_of_skipgram_is_the_mean_over_the_window(markov, kind, tmp_path)
     found = model.nll(text)
     labels = model.tree.labels
     windows = [["w2", "w1"], ["w1", "w1", "<eos>"], ["w1", "w2", "<eos>"], ["w2", "w1"], []]
-    for nll, word, window in zip(found, text.words(slice(None)), windows, strict=True):
+    for nll, word, window in zip(found, text.words(), windows, strict=True):
         contexts = [window] if kind == "cbow" or not window else [[w] for w in window]
         assert nll == pytest.approx(-model.log_prob(contexts)[:, labels.index(word)].mean())
     score = model.score(text)

@@ -110,7 +110,7 @@ def test_nll_is_minus_log_prob_of_the_target(tmp_path, monkeypatch, order, sente
     corpus = corpus_of(tmp_path, zipf_lines(300, 3))
     model = KneserNey(order, sentences=sentences).fit(corpus)
     end = corpus.vocabulary.index("<eos>")
-    ids = np.concatenate([np.full(order - 1, end), corpus.ids(slice(None))])
+    ids = np.concatenate([np.full(order - 1, end), corpus.ids()])
     window = np.lib.stride_tricks.sliding_window_view(ids, order)
     log_prob = model.log_prob(window[:, :-1])
     expected = -log_prob[np.arange(len(corpus)), window[:, -1]]

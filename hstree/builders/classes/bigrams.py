@@ -7,7 +7,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from hstree import progress
 from hstree._arrays import Float64, Int64
 from hstree.data.corpus import Corpus
-from hstree.data.vocabulary import EOS, UNK
+from hstree.data.vocabulary import EOS
 
 #: Number of tokens that are counted at once.
 BLOCK_TOKENS = 1 << 22
@@ -22,13 +22,11 @@ def bigram_counts(corpus: Corpus) -> csc_array:
     O(tokens log tokens) time, block by block; memory for the distinct pairs.
     """
     vocabulary = corpus.vocabulary
-    oov_id = vocabulary.index(UNK) if vocabulary.unk is not None else -1
     last_id = vocabulary.index(EOS) if vocabulary.eos is not None else -1
     total = csc_array((len(vocabulary), len(vocabulary)), dtype=np.int64)
     with progress.task("counting pairs", total=len(corpus), unit="tokens") as task:
         for first in range(0, len(corpus), BLOCK_TOKENS):
             ids = corpus.ids(slice(first, first + BLOCK_TOKENS))
-            ids[ids < 0] = oov_id
             # The token before each; that before the first one ended the last block
             previous = np.concatenate([[last_id], ids[:-1]]).astype(ids.dtype)
             is_known = (previous >= 0) & (ids >= 0)

@@ -190,8 +190,8 @@ def tfidf_vectors(corpus: Corpus, block: int, *, random_state: int = 0) -> Float
     from sklearn.feature_extraction.text import TfidfTransformer
 
     # (D, V) count of each word in each document; OOV tokens only fill their block
-    ids = corpus.ids(slice(None))
-    known = np.flatnonzero(ids >= 0)
+    ids = corpus.ids()
+    known = np.flatnonzero(~corpus.is_oov())
     shape = -(-len(ids) // block), len(corpus.vocabulary)
     counted = csr_array((np.ones(len(known)), (known // block, ids[known])), shape=shape)
     weighted = TfidfTransformer(norm=None, sublinear_tf=True).fit_transform(counted)

@@ -104,9 +104,7 @@ class StreamBatches(ContextBatches):
         for at in range(first, n_tokens, self.length):
             # The token before the first of a text is the last one, an <eos>
             step = np.arange(at - 1, min(at + self.length, n_tokens))
-            ids = self.corpus.ids(starts + step).astype(np.int64)
-            ids[ids < 0] = self._unk
-            yield ids, at == first
+            yield self.corpus.ids(starts + step).astype(np.int64), at == first
 
 
 class NetworkTrainer(EpochLoop):

@@ -83,7 +83,7 @@ def test_brown_merges_the_classes_by_their_pairs_in_a_binary_tree(corpus):
     assert set(brown.fan_out.tolist()) == {2}
     parts = classes_of(classes(corpus))
     word_class = {word: i for i, words in enumerate(parts) for word in words}
-    text = [EOS, *(corpus.vocabulary.words[i] for i in corpus.ids(slice(None)))]
+    text = [EOS, *(corpus.vocabulary.words[i] for i in corpus.ids())]
     pairs = np.zeros((len(parts), len(parts)), int)
     for before, after in pairwise(text):
         pairs[word_class[before], word_class[after]] += 1
