@@ -126,11 +126,12 @@ def test_padding_changes_nothing(tree, sparse):
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_tree_may_be_the_name_of_its_file(tmp_path, kind):
     path = kind(tmp_path / "tree.json")
-    with pytest.raises(FileFormatError, match=r"tree\.json"):
-        HierarchicalSoftmax(path, 5)
+    for make in (HierarchicalSoftmax, HierarchicalSoftmax.from_file):
+        with pytest.raises(FileFormatError, match=r"tree\.json"):
+            make(path, 5)
     TREE.save(path)
     layer = HierarchicalSoftmax(path, 5)
-    assert layer.tree == TREE
+    assert layer.tree == HierarchicalSoftmax.from_file(path, 5, sparse=True).tree == TREE
     assert layer.grow(path).tree == TREE
 
 
@@ -268,18 +269,6 @@ def test_autocast_computes_the_loss_in_float32(name, lower):
     assert output.dtype == loss.dtype == everything.dtype == torch.float32
     torch.testing.assert_close(output, module(inputs.float(), target).output)
     assert module.weight.grad.dtype == body.weight.grad.dtype == torch.float32
-
-
-def test_weights_of_another_tree_are_refused():
-    children = [[1, ~0], [~1, ~2]], [[1, ~2], [~1, ~0]]
-    first, second = (Tree.from_children(["a", "b", "c"], nodes) for nodes in children)
-    state = torch.nn.Sequential(HierarchicalSoftmax(first, 3)).state_dict()
-    with pytest.raises(RuntimeError, match=r"0\.weight and 0\.bias were learned on another tree"):
-        torch.nn.Sequential(HierarchicalSoftmax(second, 3)).load_state_dict(state)
-    counted = Tree(first.labels, first.child_start, first.child, counts=[3, 2, 1])
-    torch.nn.Sequential(HierarchicalSoftmax(counted, 3)).load_state_dict(state)
-    tensors = {name.removeprefix("0."): tensor for name, tensor in state.items()}
-    HierarchicalSoftmax(second, 3).load_state_dict(tensors)
 
 
 @pytest.fixture

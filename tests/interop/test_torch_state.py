@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hstree.errors import InputError
+from hstree.tree import Tree
 from tests.interop.torch_layers import (
     TREES,
     HierarchicalSoftmax,
@@ -17,6 +18,7 @@ from tests.interop.torch_layers import (
     twins,
 )
 
+import safetensors.torch  # isort: skip
 from hstree.interop.torch import NCE, SampledSoftmax, ShardedHierarchicalSoftmax  # isort: skip
 from torch import nn  # isort: skip
 from torch.nn.utils import parametrize  # isort: skip
@@ -54,8 +56,8 @@ def through_a_file(value, **options):
 def replaced(tree, state):
     """Set parameters one by one, as loaders of large models do."""
     module = on_meta(tree)
-    for name, values in state.items():
-        setattr(module, name, nn.Parameter(values))
+    for name, _ in list(module.named_parameters()):
+        setattr(module, name, nn.Parameter(state[name]))
     return module
 
 
@@ -129,9 +131,10 @@ def test_weights_that_never_came_are_refused(missing):
             use()
 
 
-def test_the_state_is_the_weights_alone():
+def test_the_state_is_the_weights_and_the_hash_of_the_tree():
     module = make()
-    assert list(module.state_dict()) == ["weight", "bias"]
+    assert list(module.state_dict()) == ["weight", "bias", "_extra_state"]
+    assert not loaded(module, dict(module.named_parameters())).weight.any()
     assert "40 labels" in repr(module)
     assert not list(module.buffers())
     assert [type(inner) for inner in module.modules()] == [HierarchicalSoftmax]
@@ -163,6 +166,40 @@ def test_other_dtypes(tree, dtype, sparse):
     torch.testing.assert_close(output.float(), expected, atol=0.2, rtol=0.05)
     everything = module.log_prob(hidden).gather(1, target[:, None])[:, 0]
     torch.testing.assert_close(everything, output, atol=0.2, rtol=0.05)
+
+
+# Weights of another tree are refused, whatever kept them.
+
+
+def through_safetensors(state, file):
+    safetensors.torch.save_file(state, file)
+    return safetensors.torch.load_file(file)
+
+
+#: Ways in which a state is kept.
+KEPT = {
+    "state_dict": lambda state, file: state,
+    "its tensors": lambda state, file: dict(state),
+    "torch.save": lambda state, file: through_a_file(state, weights_only=True),
+    "safetensors": through_safetensors,
+}
+
+
+@pytest.mark.parametrize("keep", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("options", [{}, {"strict": False}, {"assign": True}])
+def test_weights_of_another_tree_are_refused(keep, options, tmp_path):
+    children = [[1, ~0], [~1, ~2]], [[1, ~2], [~1, ~0]]
+    first, second = (Tree.from_children(["a", "b", "c"], nodes) for nodes in children)
+    layer = HierarchicalSoftmax(first, 3, counts=np.arange(3))
+    state = keep(nn.Sequential(layer).state_dict(), tmp_path / "state.safetensors")
+    other = HierarchicalSoftmax(second, 3)
+    bias = other.bias.detach().clone()
+    with pytest.raises(RuntimeError, match=r"0\.weight.* learned on another tree.*make the layer"):
+        nn.Sequential(other).load_state_dict(state, **options)
+    assert torch.equal(other.bias, bias)
+    counted = Tree(first.labels, first.child_start, first.child, counts=[3, 2, 1])
+    same = loaded(nn.Sequential(HierarchicalSoftmax(counted, 3)), state, **options)[0]
+    assert torch.equal(same.bias, layer.bias)
 
 
 # Copies.

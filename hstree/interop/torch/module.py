@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -41,8 +42,8 @@ from hstree.tree.weight_rows import unigram_bias
 TABLE_LIMIT = 1 << 26
 #: Types of tensors that NumPy searches.
 NUMPY_DTYPES = (torch.float32, torch.float64)
-#: Key of the tree's hash in the metadata of a `state_dict`.
-TREE_KEY = "hstree_tree"
+#: End of the key of the tree's hash in a `state_dict`, which torch chooses.
+HASH_KEY = "_extra_state"
 
 
 class TrainedModel(Protocol):
@@ -165,30 +166,35 @@ class TreeLayer(Head):
         self._follow_weights()
         return self
 
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        """Save as every module does, and the tree's hash in the metadata.
+    def get_extra_state(self) -> Tensor:
+        """Return the tree's hash, uint8 (32,), which `state_dict` keeps beside the weights."""
+        return torch.from_numpy(np.frombuffer(bytes.fromhex(tree_hash(self.tree)), np.uint8).copy())
 
-        Files of tensors alone, which have no metadata, are accepted for any tree.
-        """
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        metadata = getattr(destination, "_metadata", None)
-        if metadata is not None:
-            metadata.setdefault(prefix[:-1], {})[TREE_KEY] = tree_hash(self.tree)
+    def set_extra_state(self, state: Tensor) -> None:
+        """Raise InputError where the tree's hash in a state is that of another tree."""
+        if state.tolist() != self.get_extra_state().tolist():
+            raise InputError(
+                f"the weights were learned on another tree than {self.tree}; make the layer on "
+                "that one"
+            )
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
     ) -> None:
         """Load as every module does, unless the weights were learned on another tree."""
-        saved = local_metadata.get(TREE_KEY)
-        if saved is not None and saved != tree_hash(self.tree):
-            more[-1].append(  # to the error messages
-                f"{prefix}weight and {prefix}bias were learned on another tree than {self.tree}; "
-                "make the layer on that one"
-            )
-            return
+        _, missing, _, errors = more
+        key = prefix + HASH_KEY
+        if key in state_dict:
+            # Before any weight is copied
+            try:
+                self.set_extra_state(state_dict[key])
+            except InputError as error:
+                errors.append(f"{prefix}weight: {error}")
+                return
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *more)
+        # Weights alone are accepted for any tree
+        if key in missing:
+            missing.remove(key)
         self._follow_weights()
 
     def _follow_weights(self) -> None:
@@ -298,6 +304,14 @@ class HierarchicalSoftmax(TreeLayer):
             device,
             dtype,
         )
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], in_features: int, **options: Any) -> Self:
+        """Make a layer of the tree in a file; the options are those of the class.
+
+        Raises FileFormatError when the file holds no tree.
+        """
+        return cls(Tree.load(path), in_features, **options)
 
     @classmethod
     def from_model(

@@ -39,6 +39,7 @@ from hstree.data.provenance import collect_sources
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, TrainingError
+from hstree.interop.torch.module import HASH_KEY
 from hstree.layers.registry import LayerSpec
 from hstree.layers.saved import Saved
 from hstree.models.base import (
@@ -254,8 +255,10 @@ class TorchModel(BaseModel):
         """Return all tensors of the network and the head by their names in a file."""
         network = {f"network.{name}": t for name, t in self.module.state_dict().items()}
         prefix = self.head.prefix
-        head = self.head.state_dict()
-        return network | {f"{prefix}{name.removeprefix('layer.')}": t for name, t in head.items()}
+        head = self.head.state_dict().items()
+        named = network | {f"{prefix}{name.removeprefix('layer.')}": t for name, t in head}
+        # Without the hashes of trees, since a folder has its tree
+        return {name: t for name, t in named.items() if not name.endswith(HASH_KEY)}
 
     def parameters(self) -> dict[str, Array]:
         """Return all trained arrays by their names in a file."""
