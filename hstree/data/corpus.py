@@ -278,7 +278,7 @@ class Corpus:
         cls,
         ids: Any,
         *,
-        labels: Sequence[str] | Sequence[int] | None = None,
+        labels: Any = None,
         eos: int | str | None = None,
         name: str = "text",
     ) -> Corpus:
@@ -288,13 +288,15 @@ class Corpus:
         ----------
         ids : integer array (T,), or iterable of lists or arrays of int
             One array, whose lines end with `eos`; it is not copied, and stays mapped if it is. Or
-            lines, each of which gets an end unless it has one.
-        labels : sequence of str, length V, optional
+            lines, each of which gets an end unless it has one: a column of a data set, its rows
+            with the key ``"input_ids"``, what a tokenizer returns.
+        labels : sequence of str, length V, or tokenizer, optional
             Name of each id (default: its digits, up to the largest id). Give them where other texts
-            may have larger ids.
+            may have larger ids. A tokenizer has ``get_vocab()``.
         eos : int or str, optional
-            The id that ends lines, or its label (default: that of ``<eos>``, else another id behind
-            all others). It is named ``<eos>`` in the vocabulary. An array without it is one line.
+            The id that ends lines, or its label (default: that of ``<eos>`` or of the tokenizer's
+            ``eos_token``, else another id behind all others). It is named ``<eos>`` in the
+            vocabulary. An array without it is one line.
         name : str
             Name in messages and records.
 

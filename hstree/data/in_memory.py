@@ -5,7 +5,7 @@ They are not kept in the cache folder. An array of ids stays as it is, memory-ma
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count, islice
 from numbers import Integral
 from typing import Any, TypeVar
@@ -25,6 +25,8 @@ T = TypeVar("T")
 #: Lines and ids that are processed at a time.
 _LINES = 4096
 _IDS = 1 << 20
+#: Column of token ids in the data sets of Hugging Face.
+_INPUT_IDS = "input_ids"
 #: Without labels, ids are below the larger of this and ten times their number.
 _MOST_UNNAMED = 1 << 20
 #: Without labels, the id that ends lines is below this.
@@ -121,8 +123,12 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
 
     The type of an id is its label, or its digits; that of `eos` is ``<eos>``.
     """
+    if hasattr(labels, "get_vocab"):
+        eos = getattr(labels, "eos_token", None) if eos is None else eos
+        labels = _token_names(labels.get_vocab())
     types = None if labels is None else list(as_words(labels))
     eos = _end_id(eos, types)
+    ids = _row_ids(ids)
     is_flat = count_axes(ids)[0] == 1
     if is_flat:
         array = as_array(ids, name)
@@ -177,6 +183,15 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
     return EncodedText(name, digest.hexdigest(), False, types, counts, array, start)
 
 
+def _token_names(token_ids: Mapping[str, int]) -> list[str]:
+    """Return the token of each id, in their order; an id without a token is named by the id."""
+    n_ids = 1 + max(token_ids.values())
+    names = [f"<id {number}>" for number in range(n_ids)]
+    for token, number in token_ids.items():
+        names[number] = token
+    return names
+
+
 def _end_id(eos: int | str | None, types: list[str] | None) -> int | None:
     """Return the id that ends lines: a given one, that of a given label, or that of ``<eos>``."""
     label = EOS if eos is None else eos
@@ -206,7 +221,7 @@ def _encoded(
 def _concatenate(lines: Any, name: str) -> tuple[Array, Int64]:
     """Return the ids of all lines, and the length of each line."""
     try:
-        lines = list(lines)
+        lines = [_row_ids(line) for line in lines]
         length = np.fromiter(map(len, lines), np.int64, len(lines))
         # Lists are chained, so that one array is made of all; arrays are joined
         if all(isinstance(line, list | tuple) for line in lines):
@@ -215,6 +230,11 @@ def _concatenate(lines: Any, name: str) -> tuple[Array, Int64]:
         return np.concatenate(arrays or [np.empty(0)]), length
     except (TypeError, ValueError) as error:
         raise _no_ids(name, "no ids") from error
+
+
+def _row_ids(row: Any) -> Any:
+    """Return the ids of a row of a data set, or of what a tokenizer returns; others as they are."""
+    return row[_INPUT_IDS] if isinstance(row, Mapping) and _INPUT_IDS in row else row
 
 
 def _no_ids(name: str, wrong: str) -> InputError:

@@ -119,6 +119,38 @@ def test_lines_that_have_ends_get_none_and_empty_ones_do():
     assert corpus.line_start.tolist() == [0, 2, 3, 5]
 
 
+class Tokenizer:
+    """What from_ids takes of a tokenizer: the ids of its tokens, and perhaps the end of a text."""
+
+    def __init__(self, *tokens, eos=None):
+        self.eos_token = eos
+        self.get_vocab = lambda: {token: i for i, token in reversed(list(enumerate(tokens)))}
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [{"input_ids": [2, 0], "attention_mask": [1, 1]}, {"input_ids": [1]}],
+        {"input_ids": [[2, 0], [1]], "attention_mask": [[1, 1], [1]]},
+        {"input_ids": Column([np.array([2, 0]), np.array([1])])},
+    ],
+)
+def test_rows_of_a_data_set_are_lines_and_a_tokenizer_names_their_ids(ids):
+    corpus = Corpus.from_ids(ids, labels=Tokenizer("<unk>", "a", "b", "</s>", eos="</s>"))
+    assert corpus.words() == ["b", "<unk>", "<eos>", "a", "<eos>"]
+    assert corpus.ids().tolist() == [2, 0, 3, 1, 3]
+    assert same(Corpus.from_ids(ids, labels=["<unk>", "a", "b", "<eos>"]), corpus)
+
+
+def test_an_id_without_a_token_keeps_its_place():
+    tokenizer = Tokenizer("a", "b", "c")
+    del tokenizer.eos_token
+    tokenizer.get_vocab = lambda: {"c": 3, "a": 0, "b": 1}
+    corpus = Corpus.from_ids({"input_ids": [3, 0]}, labels=tokenizer)
+    assert corpus.vocabulary.words == ("a", "b", "<id 2>", "c", "<eos>")
+    assert Corpus.from_ids([3, 0], labels=tokenizer, eos="c").words() == ["<eos>", "a"]
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64, np.uint64])
 def test_an_array_of_ids_is_not_copied(dtype):
     ids = np.arange(50).astype(dtype) % 10
@@ -157,6 +189,7 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.from_tokens, [("a", 5), ("b", 2)], "text and numbers.*a dict"),
         (Corpus.from_ids, np.array([1.0]), "ids of type float64, 1 axis; give an array of whole"),
         (Corpus.from_ids, [["a"]], "of type <U1.*from_tokens"),
+        (Corpus.from_ids, [{"text": [1]}], "text: no ids"),
         (Corpus.from_ids, ["abc"], "text: no ids; give an array"),
         (Corpus.from_ids, np.zeros((2, 2, 2), int), "2 axes"),
         (Corpus.from_ids, [0, -100], "ids from -100 to 0; .*padding"),
