@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 TORCH = "needs torch: pip install '.[torch]'"
+TRANSFORMERS = "needs transformers and accelerate: pip install '.[transformers]'"
 HATCHLING = "needs pip and hatchling: pip install '.[test]'"
 ONNX = "needs ONNX: pip install onnx onnxscript onnxruntime"
 GPU = "needs a GPU that torch can use"

@@ -91,6 +91,18 @@ def test_torch(tmp_path):
     assert (tmp_path / "model" / "weights.safetensors").exists()
 
 
+@pytest.mark.slow
+def test_hugging_face(tmp_path):
+    pytest.importorskip("transformers", reason=needs.TRANSFORMERS)
+    printed = run_page("hugging-face.md", tmp_path)
+    assert printed[0].startswith("Tree(")
+    assert printed[0].endswith(" 0")
+    start, end = map(float, re.findall(r"\d+\.\d+", printed[-2]))
+    assert end < start
+    assert "the simple form" in printed[-1]
+    assert (tmp_path / "model" / "tree.json").exists()
+
+
 def test_the_comparison_of_heads(tmp_path):
     pytest.importorskip("torch", reason=needs.TORCH)
     printed = run_page("torch-compare.md", tmp_path)

@@ -3,7 +3,8 @@
 `HierarchicalSoftmax` has the interface of ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (see
 ``docs/torch.md``). It computes what `hstree.layers.hierarchical` computes, with the same layout of
 the weights, on any device of torch. `SampledSoftmax` and `NCE` train a flat softmax against labels
-drawn from a proposal, which a tree's layer may be.
+drawn from a proposal, which a tree's layer may be. `TreeHeadMixin` makes a tree the output layer of
+a causal language model of transformers.
 """
 
 # ruff: noqa: E402 - `require` comes first, so that a missing torch is one clear line
@@ -11,6 +12,7 @@ from hstree._plugins import require
 
 require("torch", at_least="2.3")
 
+from hstree.interop.torch.hugging_face import LMHead, TreeHeadMixin
 from hstree.interop.torch.module import HierarchicalSoftmax, TargetLogProb, TopK
 from hstree.interop.torch.sampled import NCE, SampledSoftmax
 from hstree.interop.torch.sharded import ShardedHierarchicalSoftmax
@@ -18,8 +20,10 @@ from hstree.interop.torch.sharded import ShardedHierarchicalSoftmax
 __all__ = [
     "NCE",
     "HierarchicalSoftmax",
+    "LMHead",
     "SampledSoftmax",
     "ShardedHierarchicalSoftmax",
     "TargetLogProb",
     "TopK",
+    "TreeHeadMixin",
 ]
