@@ -7,7 +7,7 @@ are built. The first job that needs one makes it, and the others wait.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,12 @@ def run_stage(
     tasks = ((work, job.candidate.name, job.candidate.tree, job.seed) for work, job in stages)
     # texts are sent as addresses, without their arrays
     texts = [corpus_address(part) for part in setting.splits]
-    conditions = (setting.options, setting.stop, setting.seeds, setting.sample_size)
+    conditions = {
+        "options": setting.options,
+        "stop": setting.stop,
+        "seeds": setting.seeds,
+        "sample_size": setting.sample_size,
+    }
     do = partial(_do_task, texts, conditions, store.home.absolute(), budget)
     n_done = 0
     with progress.task(title, len(jobs), "jobs") as bar:
@@ -103,7 +108,7 @@ def run_stage(
 
 def _do_task(
     texts: Sequence[tuple[Any, ...]],
-    conditions: tuple[Any, ...],
+    conditions: Mapping[str, Any],
     home: Path,
     budget: Budget | None,
     task: tuple[Callable[..., object], str, Tree | None, int],
@@ -117,7 +122,7 @@ def _do_task(
             f"{socket.gethostname()} does not see the folder {home}; choose one that all workers "
             "share"
         )
-    setting = Setting(Splits(*map(open_corpus, texts)), *conditions)
+    setting = Setting(Splits(*map(open_corpus, texts)), **conditions)
     with setting.backend():
         result = stage(Job(Candidate.parse(name, tree), seed), setting, store, budget)
     return result if isinstance(result, JobResult | float) else None
