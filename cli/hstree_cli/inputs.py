@@ -57,6 +57,7 @@ def read_splits(
     vocabulary = None
     if options.vocabulary is not None:
         vocabulary = read_vocabulary(options.vocabulary, min_count=min_count)
+    # Trees by their files; the labels of the first are the words, unless the user selects words
     single = [candidate.single for candidate in candidates]
     trees = {candidate.file: candidate.tree for candidate in single if candidate.tree is not None}
     first_tree = None
@@ -70,6 +71,8 @@ def read_splits(
     valid = None if options.valid is None else read(options.valid)
     test = None if options.test is None else read(options.test)
     splits = Splits.of(read(corpus), valid, test)
+
+    # The same words for all splits
     if vocabulary is not None:
         splits = Splits(*(part.with_vocabulary(vocabulary) for part in splits))
     elif first_tree is not None:
@@ -108,6 +111,7 @@ def _warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree], *, has_labels
     for name, tree in trees.items():
         source = tree.meta.get("input")
         seen = read_before(splits.test, tree=source)
+        # What to do, where the tree was built from a text, not from vectors
         is_text = isinstance(source, dict) and source.get("kind") == "corpus"
         hint = " (--train-split-only)" if is_text else ""
         messages.append(seen and f"{name}: {seen}{hint}")

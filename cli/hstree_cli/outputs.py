@@ -33,6 +33,7 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
 
     has_failed = False
     files: list[Path] = []
+    # Hours of work may be in an output: another one that fails does not lose it
     for path, write in outputs:
         if path is None:
             continue
@@ -92,6 +93,8 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
         refuse_overlap(path, option, inputs)
         if contents is not None and path.is_file():
             raise FileFormatError(f"{option} {path} is a file; name a folder")
+
+        # Files that are written, of a folder all that it will hold, with the labels of arrays
         targets = [path] if contents is None else [path / name for name in contents]
         targets += [file.with_suffix(LABELS) for file in targets if file.suffix == ".npy"]
         for target in targets:

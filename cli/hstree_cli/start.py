@@ -138,6 +138,7 @@ def _print_plan(plan: "Plan") -> None:
         state = "finished" if planned.is_finished else "to do"
         lines.append((job.candidate.name, str(job.seed), state, seconds))
     say(table(("candidate", "seed", "state", "seconds"), lines, ("candidate", "state")))
+    # Rounds of halving, then what is left to do
     if plan.rounds:
         rounds = [
             f"{plural(planned.candidates, 'candidate')}, {format_number(planned.seconds, 1)} s each"

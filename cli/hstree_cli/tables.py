@@ -146,6 +146,7 @@ def input_facts(tree: Tree) -> Facts:
     for key, value in tree.meta.items():
         if key not in ("method", "input", "hstree") and (text := _recorded(value)):
             rows.append((key.replace("_", " "), text))
+    # The meta of a file may hold anything: only what has the expected form is shown
     source = tree.meta.get("input")
     if isinstance(source, dict):
         name = str(source.get("name", source.get("kind", "-")))

@@ -64,6 +64,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
     def show_as_line(
         message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any
     ) -> None:
+        # Others, such as deprecations, are for developers
         if issubclass(category, UserWarning):
             warn(str(message))
         else:

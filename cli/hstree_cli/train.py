@@ -99,6 +99,7 @@ def evaluate(
             force=force,
         )
         splits = read_splits(corpus, reading, [parsed])
+        # The same command finds its interrupted training by what it depends on
         texts = [part.record for part in splits]
         key = json_hash({"candidate": parsed.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
@@ -106,6 +107,7 @@ def evaluate(
             parsed, splits, stop=stop, folder=work, trained=warn_if_interrupted, **options
         )
 
+    # All outputs are written before anything is printed
     head = {"format": results.FORMAT, "version": results.VERSION}
     with written(
         (save, evaluation.model.save),
@@ -283,6 +285,7 @@ def _read_for_embedding(
     from hstree.data.corpus import Corpus
     from hstree_cli.inputs import read_vocabulary, read_with_labels, refuse_options
 
+    # The labels of a tree are the words; options that select words are an error then
     selection: dict[str, Any] = {"min_count": reading.min_count, "max_size": reading.max_size}
     if candidate.tree is not None:
         refuse_options(WORDS_OF_TREE, vocabulary=vocabulary, **selection)
@@ -346,6 +349,7 @@ def classify(
         scores = model.predict_proba(test_data.X, k=max(KS))
         predict_seconds = time.perf_counter() - start
 
+    # Percentages at each k; propensities are those of the training labels
     weight = metrics.inverse_propensity(train_data.Y)
     precisions = [
         {

@@ -44,6 +44,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
 
 def draw_codes(tree: Tree, branches: Branches, word: str, depth: int) -> Iterator[RenderableType]:
     """Yield the codes of a word, the shortest first; each is drawn to `depth` decisions."""
+    # Of many codes, the shortest are the likeliest in an untrained model
     label = tree.label_id(word)
     codes = sorted(tree.codes(word), key=len)
     name = shortened(word)
@@ -67,6 +68,7 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
     for name in ("branch", "fraction"):
         rows.add_column(name, justify="right", overflow="fold", no_wrap=True)
     rows.add_column("holds", overflow="fold")
+    # The branch of the code in bold, then the likeliest others of the node
     for node, taken in decisions:
         others = branches.of(node)
         chosen = others.pop(taken)

@@ -91,6 +91,7 @@ def _describe(name: str, registries: dict[str, Any]) -> RenderableType:
     from hstree.experiments.candidate import SETS, Candidate, candidates_in_set
     from hstree.models import config_of
 
+    # A set, an n-gram model, or all records of the name: a layer may be called like a builder
     if name in SETS:
         candidates = candidates_in_set(name, config_of({}))
         lines = [(2, SETS[name]), *((4, str(candidate)) for candidate in candidates)]
@@ -282,6 +283,7 @@ def parse_method(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
         )
     named = builder(name)
     options = parse_options(name, named.options, pairs)
+    # --seed is the default of an option random_state
     if any(option.name == "random_state" for option in named.options):
         options.setdefault("random_state", seed)
     return named, options
@@ -374,7 +376,7 @@ def convert(
     """
     from hstree import formats
 
-    # A format may have several files, such as a tree and its labels
+    # Formats by the endings, or by name. A format may have several files, such as a tree and its labels
     source_format = formats.find_format(source, from_)
     target_format = formats.find_format(target, to)
     files = target_format.files(target)

@@ -165,6 +165,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
         if name not in FORMATS:
             raise OptionError(f"no format {name!r}; there are {', '.join(FORMATS)}")
         return FORMATS[name]
+    # The ending may have two parts, as .json.gz has
     endings = {ending: each for each in FORMATS.values() for ending in each.endings}
     ending = next(filter(path.name.endswith, endings), None)
     if ending is None:
