@@ -92,6 +92,7 @@ def task(title: str, total: float | None = None, unit: str = "") -> AbstractCont
 @contextmanager
 def shown_by(display: Display) -> Iterator[None]:
     """Send all progress reports of the body to a display."""
+    # In this context alone: other threads and tasks keep their display
     token = _display.set(display)
     try:
         yield

@@ -376,7 +376,7 @@ def convert(
     """
     from hstree import formats
 
-    # Formats by the endings, or by name. A format may have several files, such as a tree and its labels
+    # A format may have several files, such as a tree and its labels
     source_format = formats.find_format(source, from_)
     target_format = formats.find_format(target, to)
     files = target_format.files(target)

@@ -307,6 +307,7 @@ class WordVectors:
         ['dog', 'car']
         """
         topn = checked_count("topn", topn)
+        # Rows of the words to add, then of those to subtract
         added = [positive] if isinstance(positive, str) else list(positive)
         words = [*added, *([negative] if isinstance(negative, str) else negative)]
         if not words:

@@ -41,6 +41,8 @@ def to_linkage(tree: Tree) -> Float64:
     check_binary(tree, "a linkage")
     n_labels = tree.n_labels
     n_nodes = tree.n_nodes
+
+    # (N,) greatest number of decisions, and number of labels, below each node, from the deepest up
     child = tree.child.reshape(-1, 2)
     height = np.zeros(n_nodes, np.int64)
     size = np.zeros(n_nodes, np.int64)

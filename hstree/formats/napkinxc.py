@@ -43,6 +43,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
     header = _HEADER.fullmatch(lines[0][1])
     if header is None:
         raise unexpected(path, lines[0][0], "the numbers of labels and nodes", lines[0][1])
+    # The first line has the numbers of labels and of all items, which have a line each
     n_labels = int(header[1])
     n_items = int(header[2])
     if len(lines) - 1 != n_items:
@@ -51,6 +52,8 @@ def _read(path: Path, labels: Path | None) -> Tree:
             "follow; every node needs one, including the root"
         )
     parent, child, label = _numbers(path, lines[1:], n_items)
+
+    # The line of the root is no edge
     is_link = parent >= 0
     with naming(path):
         edges = from_edges(parent[is_link], child[is_link], n_items, str)
@@ -67,6 +70,8 @@ def _read(path: Path, labels: Path | None) -> Tree:
                 f"the leaves have the labels {brief(number.tolist())}; each has a different one, "
                 f"0 to {n_labels - 1}"
             )
+
+    # Names of the labels, from a file beside this one
     words, counts = read_labels_or_numbers(path, labels, n_labels)
     if len(words) != n_labels:
         raise InputError(

@@ -55,6 +55,7 @@ def newick(tree: Tree) -> str:
         if isinstance(item_or_text, str):
             pieces.append(item_or_text)
             continue
+        # A node is written as its bracket, its children, then its other bracket and its name
         node = item_or_text
         pieces.append(f"{before[node]}(")
         stack.append(f"){after[node]}")

@@ -74,6 +74,8 @@ class Ensemble(Predictor):
                     f"model {number} has {plural(len(model.spec.labels), 'word')}, model 1 "
                     f"{len(first.spec.labels):,}, not the same; train all over one vocabulary"
                 )
+
+        # What users see of the labels is that of the first model
         self.spec: LayerSpec = first.spec
         self.predicts = first.predicts
         #: (V,) label of the first model of each label of a model
@@ -89,6 +91,7 @@ class Ensemble(Predictor):
         text = Corpus.of(corpus, self.vocabulary)
         scores = [model.scored_batches(model.reencode(text)) for model in self.models]
         with progress.task(f"scoring {text.name}", len(text), "tokens") as task:
+            # The models score as many tokens at a time
             for batches in zip(*scores, strict=True):
                 nlls = [nll for nll, _ in batches]
                 yield mean_probability(nlls), batches[0][1]
