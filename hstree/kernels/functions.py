@@ -3,8 +3,8 @@
 from hstree.kernels.arithmetic import is_supported
 from hstree.kernels.clusters import ClassCounts, WordPairs, clusters, move_words
 from hstree.kernels.decisions import tree_nll
-from hstree.kernels.layout import MAX_LOGITS, lay_out
-from hstree.kernels.ngrams import Features
+from hstree.kernels.layout import MAX_LOGITS, Paths, lay_out
+from hstree.kernels.ngrams import Features, context_numbers
 from hstree.kernels.search import SearchedCodes, SearchedTree, label_log_prob, search
 from hstree.kernels.updates import (
     LogBilinearArrays,
@@ -16,6 +16,7 @@ from hstree.kernels.updates import (
 from hstree.kernels.windows import (
     LabelPaths,
     train_lines,
+    window_sums,
     zeros_at_cache_lines,
 )
 
@@ -25,12 +26,14 @@ __all__ = [
     "Features",
     "LabelPaths",
     "LogBilinearArrays",
+    "Paths",
     "Rates",
     "RowState",
     "SearchedCodes",
     "SearchedTree",
     "WordPairs",
     "clusters",
+    "context_numbers",
     "is_supported",
     "label_log_prob",
     "lay_out",
@@ -40,5 +43,6 @@ __all__ = [
     "search",
     "train_lines",
     "tree_nll",
+    "window_sums",
     "zeros_at_cache_lines",
 ]

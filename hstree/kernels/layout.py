@@ -6,12 +6,12 @@ logit is a pair of an item and a weight row. At wide nodes, the logits of an ite
 matrix product: a visit of the node.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from hstree._arrays import NARROW, Array, Float32, Int32, Int64, Integer, offsets, ranges
-from hstree.kernels.arithmetic import group
+from hstree.kernels.arithmetic import checked_ids, group
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.ngrams import Features, checked_features, first_at_least
 
@@ -31,14 +31,17 @@ PARTS = 8
 ROW_COST = 32
 
 
-class Decisions(Protocol):
-    """Fields of `hstree.tree.paths.Decisions`, arrays (D,)."""
+class Paths(NamedTuple):
+    """Paths of all labels: the arrays that `hstree.tree.codes.Codes.walk` returns."""
 
-    item: Integer
-    row: Integer
-    width: Integer
-    branch: Integer
-    code: Integer
+    label_start: Integer  # (V + 1,) offsets of the labels among the codes
+    leaf_edge: Integer  # (C,) last edge of each code
+    n_pairs: Integer  # (C,) number of its pairs
+    n_wide: Integer  # (C,) number of its decisions at wide nodes
+    parent_edge: Integer  # (E,) edge above each edge, -1 at the root
+    edge_row: Integer  # (E,) first weight row of its node
+    edge_width: Integer  # (E,) number of children of its node
+    edge_branch: Integer  # (E,) the child that it leads to, counted from 0
 
 
 # Parts of a layout.
@@ -87,6 +90,16 @@ class WideNodes(NamedTuple):
     rows: "Pieces"  # pieces of the weight rows, for the gradients
 
 
+class WideDecisions(NamedTuple):
+    """Decisions at wide nodes, with the fields of `hstree.tree.paths.Decisions`, arrays (D,)."""
+
+    item: Int32
+    row: Int32
+    width: Int32
+    branch: Int32
+    code: Int32
+
+
 class Pieces(NamedTuple):
     """Pieces of wide nodes, divided into parts of about the same work, which threads share."""
 
@@ -131,6 +144,11 @@ class Layout(NamedTuple):
     visit_features: VisitFeatures
     occurrences: FeatureOccurrences
 
+    @property
+    def n_logits(self) -> int:
+        """Number of logits of the batch."""
+        return len(self.pairs.row) + int(self.wide.logit_start[-1])
+
 
 _NONE = np.empty(0, np.int64)
 _NONE32 = np.empty(0, np.int32)
@@ -158,25 +176,23 @@ NO_OCCURRENCES = FeatureOccurrences(_NONE, _ONE_OFFSET, _NONE32)
 
 
 def lay_out(
-    decisions: Decisions,
-    code_item: Integer,
-    n_items: int,
+    paths: Paths,
+    targets: Integer,
     n_rows: int,
     features: Features | None = None,
     *,
     has_wide: bool = True,
     with_gradients: bool = True,
 ) -> Layout:
-    """Lay out a batch of items for `tree_nll` or a training step.
+    """Lay out a batch for `tree_nll` or a training step.
 
     Parameters
     ----------
-    decisions : Decisions
-        Decisions of all codes, ascending in `code`.
-    code_item : int array (C,)
-        Item of each code, ascending.
-    n_items, n_rows : int
-        Number of items, B, and of weight rows of the tree.
+    paths : Paths
+    targets : int array (B,)
+        Labels.
+    n_rows : int
+        Number of weight rows of the tree.
     features : Features, optional
         N-gram features of the items.
     has_wide : bool
@@ -184,29 +200,31 @@ def lay_out(
     with_gradients : bool
         Whether gradients follow.
     """
+    ids = checked_ids(targets, len(paths.label_start) - 1)
+    n_items = len(ids)
     if features is not None:
         features = checked_features(features, n_items)
 
     # Binary and narrow nodes: the pairs, in the order of the batch and by their weight rows
-    n_pairs, n_wide = _count_pairs(decisions.width)
+    n_codes, n_pairs, n_wide = _count(ids, paths)
     pairs = Pairs(
         item_start=np.empty(n_items + 1, np.int64),
-        code_start=np.empty(len(code_item) + 1, np.int64),
+        code_start=np.empty(n_codes + 1, np.int64),
         row=np.empty(n_pairs, np.int32),
         sign=np.empty(n_pairs, np.float32),
         width=np.empty(n_pairs, np.int32),
         branch=np.empty(n_pairs, np.int32),
     )
     pair_item = np.empty(n_pairs, np.int32)
-    at_wide = np.empty(n_wide, np.int32)  # positions of the decisions at wide nodes
-    _fill_pairs(_fields(decisions), code_item, pairs, pair_item, at_wide)
+    decisions = WideDecisions(*np.empty((5, n_wide), np.int32))
+    _fill_pairs(ids, paths, pairs, pair_item, decisions)
     row_pairs = NO_ROW_PAIRS
     if with_gradients:
         rows, start, pair = group(pairs.row, n_rows)
         row_pairs = RowPairs(rows, start, pair, pair_item.take(pair))
 
     # Wide nodes: the visits of each
-    wide = _wide_nodes(decisions, at_wide, n_rows) if has_wide else NO_WIDE
+    wide = _wide_nodes(decisions, n_rows) if has_wide else NO_WIDE
 
     # N-gram features at both
     pair_features = NO_PAIR_FEATURES
@@ -225,81 +243,87 @@ def lay_out(
     return Layout(pairs, row_pairs, wide, pair_features, visit_features, occurrences)
 
 
-def _fields(decisions: Decisions) -> tuple[Integer, ...]:
-    """Return the arrays as a plain tuple, a type that numba knows."""
-    d = decisions
-    return d.item, d.row, d.width, d.branch, d.code
+@jit
+def _count(targets, paths):
+    """Return the number of codes, of pairs and of decisions at wide nodes of a batch."""
+    label_start, _, code_pairs, code_wide, _, _, _, _ = paths
+    n_codes = n_pairs = n_wide = 0
+    for target in targets:
+        for code in range(label_start[target], label_start[target + 1]):
+            n_codes += 1
+            n_pairs += code_pairs[code]
+            n_wide += code_wide[code]
+    return n_codes, n_pairs, n_wide
 
 
 @jit
-def _count_pairs(width):
-    """Return the number of pairs at narrow nodes, and of decisions at wide ones."""
-    n_pairs = n_wide = 0
-    for k in width:
-        if k > NARROW:
-            n_wide += 1
-        else:
-            n_pairs += 1 if k == 2 else k
-    return n_pairs, n_wide
+def _fill_pairs(targets, paths, pairs, pair_item, decisions):
+    """Write the pairs and their items, and the decisions at wide nodes."""
+    label_start, leaf_edge, n_pairs, _, parent_edge, edge_row, edge_width, edge_branch = paths
+    item_start, code_start, row, sign, width, branch = pairs
+    c = stop = d = 0
+    for b in range(len(targets)):
+        item_start[b] = c
+        for code in range(label_start[targets[b]], label_start[targets[b] + 1]):
+            code_start[c] = stop
+            stop += n_pairs[code]
 
-
-@jit
-def _fill_pairs(decisions, code_item, pairs, pair_item, at_wide):
-    """Write the pairs and their items, and the positions of the decisions at wide nodes."""
-    item, row, width, branch, code = decisions
-    item_start, code_start, pair_row, sign, pair_width, pair_branch = pairs
-    p = n_wide = d = 0
-    b = -1
-    for c in range(len(code_item)):
-        while b < code_item[c]:
-            b += 1
-            item_start[b] = c
-        code_start[c] = p
-        while d < len(code) and code[d] == c:
-            k = width[d]
-            if k > NARROW:
-                at_wide[n_wide] = d
-                n_wide += 1
-                d += 1
-                continue
-            is_binary = k == 2
-            for i in range(1 if is_binary else k):
-                pair_row[p] = row[d] + i
-                pair_item[p] = item[d]
-                sign[p] = 1 - 2 * branch[d] if is_binary else 0
-                is_first = i == 0 and not is_binary
-                pair_width[p] = k if is_first else 0
-                pair_branch[p] = branch[d] if is_first else 0
-                p += 1
-            d += 1
-    code_start[len(code_item)] = p
-    for i in range(b + 1, len(item_start)):
-        item_start[i] = len(code_item)
+            # Up from the label, so that the pairs of a path are written from the last one
+            p = stop
+            edge = leaf_edge[code]
+            while edge >= 0:
+                k = edge_width[edge]
+                if k > NARROW:
+                    decisions.item[d] = b
+                    decisions.row[d] = edge_row[edge]
+                    decisions.width[d] = k
+                    decisions.branch[d] = edge_branch[edge]
+                    decisions.code[d] = c
+                    d += 1
+                elif k == 2:
+                    p -= 1
+                    pair_item[p] = b
+                    row[p] = edge_row[edge]
+                    sign[p] = 1 - 2 * edge_branch[edge]
+                    width[p] = 0
+                    branch[p] = 0
+                else:
+                    p -= k
+                    for i in range(k):
+                        pair_item[p + i] = b
+                        row[p + i] = edge_row[edge] + i
+                        sign[p + i] = 0
+                        width[p + i] = 0
+                        branch[p + i] = 0
+                    width[p] = k
+                    branch[p] = edge_branch[edge]
+                edge = parent_edge[edge]
+            c += 1
+    item_start[len(targets)] = c
+    code_start[c] = stop
 
 
 # Wide nodes.
 
 
-def _wide_nodes(decisions: Decisions, at_wide: Int32, n_rows: int) -> WideNodes:
+def _wide_nodes(decisions: WideDecisions, n_rows: int) -> WideNodes:
     """Group the decisions at wide nodes by their nodes, and those of a node by their items."""
-    nodes, node_start, order = group(decisions.row[at_wide].astype(np.int32), n_rows)
-    # (D,) the decisions of one node after another
-    position = at_wide[order]
+    nodes, node_start, order = group(decisions.row, n_rows)
     n_nodes = len(nodes)
-    n_decisions = len(position)
+    n_decisions = len(order)
     wide = WideNodes(
         row=nodes,
-        width=decisions.width[position[node_start[:-1]]].astype(np.int64),
+        width=decisions.width[order[node_start[:-1]]].astype(np.int64),
         visit_start=np.zeros(n_nodes + 1, np.int64),
         logit_start=np.zeros(n_nodes + 1, np.int64),
         item=np.empty(n_decisions, np.int32),
         decision_start=np.empty(n_decisions + 1, np.int64),
-        code=decisions.code[position].astype(np.int32),
-        branch=decisions.branch[position].astype(np.int32),
+        code=decisions.code[order],
+        branch=decisions.branch[order],
         visits=_room_for_pieces(n_nodes),
         rows=_room_for_pieces(n_nodes),
     )
-    n_visits = _fill_visits(decisions.item[position].astype(np.int32), node_start, wide)
+    n_visits = _fill_visits(decisions.item[order], node_start, wide)
     return wide._replace(
         item=wide.item[:n_visits],
         decision_start=wide.decision_start[: n_visits + 1],

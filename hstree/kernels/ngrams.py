@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._arrays import Array, Int32, Int64
+from hstree._arrays import Array, Int32, Int64, Integer
 from hstree.kernels.arithmetic import check_shape
-from hstree.kernels.jit import inline
+from hstree.kernels.jit import inline, jit
 
 
 class Features(NamedTuple):
@@ -16,6 +16,31 @@ class Features(NamedTuple):
     context_start: Int64  # (C + 1,) offsets of each context among the features
     row: Int32  # (F,) weight row of each feature, ascending for each context
     weight: Array  # (F,)
+
+
+def context_numbers(contexts: Integer, keys: Int64, start: Int64, n_labels: int) -> Int64:
+    """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none.
+
+    `keys` (C,) and their offsets by length (n + 1,) are those of `NgramFeatures.contexts`.
+    """
+    number = np.full((len(contexts), len(start) - 1), -1)
+    _write_numbers(np.ascontiguousarray(contexts, np.int32), keys, start, n_labels, number)
+    return number
+
+
+@jit
+def _write_numbers(contexts, keys, start, n_labels, number):
+    """Write the numbers (B, n), up to the longest context that there is."""
+    n_words = contexts.shape[1]
+    for b in range(len(contexts)):
+        shorter = 0
+        for i in range(min(n_words, number.shape[1])):
+            key = shorter * n_labels + contexts[b, n_words - 1 - i]
+            context = first_at_least(keys, start[i], start[i + 1], key)
+            if context == start[i + 1] or keys[context] != key:
+                break
+            number[b, i] = context
+            shorter = context
 
 
 def checked_features(features: Features, n_items: int) -> Features:

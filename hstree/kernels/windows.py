@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._arrays import Array, Float32, Int32, Int64
+from hstree._arrays import Array, Float32, Int32, Int64, Integer
 from hstree.kernels.arithmetic import (
     ONE,
     ZERO,
+    check_shape,
     checked_ids,
     clear,
     dot_rows,
@@ -41,6 +42,15 @@ def add_window(embedding, position, words, total):
         a = np.uint64(words[i])
         for j in range(len(total)):
             total[j] += position[i, j] * embedding[a, j]
+
+
+def window_sums(embedding: Array, position: Array, contexts: Integer) -> Float32:
+    """Return ``sum_i position[i] * embedding[contexts[:, i]]``, (B, d), for contexts (B, n)."""
+    ids = checked_ids(contexts, len(embedding))
+    check_shape("contexts", ids.shape, (len(ids), len(position)))
+    hidden = np.empty((len(ids), embedding.shape[1]), np.float32)
+    write_window_sums(embedding, position, ids, hidden)
+    return hidden
 
 
 @jit

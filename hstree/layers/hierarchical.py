@@ -320,10 +320,10 @@ class HierarchicalSoftmax(OutputLayer):
         for block in batch_blocks(len(targets), int(self.tree.fan_out.max())):
             layer = self._for_items(block)
             part = hidden[block]
-            decisions, code_item = path_decisions(self.codes, targets[block])
             # By NumPy where the kernels are off, or do not take these arrays
-            layout = layer.compiled_layout(decisions, code_item, part, with_gradients=False)
+            layout = layer.compiled_layout(targets[block], part, with_gradients=False)
             if layout is None:
+                decisions, code_item = path_decisions(self.codes, targets[block])
                 nll[block], _ = forward(layer._inputs(part), decisions, code_item)
             else:
                 nll[block] = compiled().tree_nll(self.weight, self.bias, part, layout)
@@ -343,9 +343,7 @@ class HierarchicalSoftmax(OutputLayer):
     def _inputs(self, hidden: Array) -> LayerInputs:
         return LayerInputs(self.weight, self.bias, hidden, self.context_features)
 
-    def compiled_layout(
-        self, decisions: Decisions, code_item: Integer, hidden: Array, *, with_gradients: bool
-    ) -> Any:
+    def compiled_layout(self, targets: Integer, hidden: Array, *, with_gradients: bool) -> Any:
         """Return the layout of a batch for compiled functions; None where NumPy computes it.
 
         That is one softmax over all labels, and a batch whose scores need too much memory.
@@ -355,18 +353,16 @@ class HierarchicalSoftmax(OutputLayer):
             return None
         if self.is_one_softmax and not self.needs_contexts:
             return None
-        if decisions.width.sum() > fast.MAX_LOGITS:
-            return None
         features = self.context_features
-        return fast.lay_out(
-            decisions,
-            code_item,
-            len(hidden),
+        layout = fast.lay_out(
+            fast.Paths(*self.codes.walk),
+            targets,
             len(self.weight),
             None if features is None else fast.Features(*features.arrays()),
             has_wide=self._has_wide_nodes,
             with_gradients=with_gradients,
         )
+        return None if layout.n_logits > fast.MAX_LOGITS else layout
 
     def _for_items(self, items: Any) -> Self:
         """Return the layer for some of the items whose contexts it is in."""

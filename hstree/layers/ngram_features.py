@@ -18,6 +18,7 @@ from hstree import progress
 from hstree._arrays import Array, Int32, Int64, Integer, offsets, ranges, segment_ids
 from hstree.data.windows import ContextBatches
 from hstree.errors import FileFormatError
+from hstree.kernels import compiled
 from hstree.ngrams.counts import find
 from hstree.tree.codes import Codes
 from hstree.tree.paths import path_decisions
@@ -109,6 +110,10 @@ class NgramFeatures:
 
     def numbers(self, contexts: Integer) -> Int64:
         """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
+        fast = compiled()
+        if fast is not None:
+            number: Int64 = fast.context_numbers(contexts, self.contexts, self.start, self.n_labels)
+            return number
         n_lengths = len(self.start) - 1
         number = np.full((len(contexts), n_lengths), -1)
         # Contexts whose last i words are known, and the number of these words

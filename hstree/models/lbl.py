@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Meta
 
 from hstree import progress
-from hstree._arrays import Array, Int64, Integer
+from hstree._arrays import Array, Float64, Int64, Integer
 from hstree._options import RANDOM_STATE, RandomState, checked_count
 from hstree._text import plural
 from hstree.data.contexts import Contexts, ids_before
@@ -24,7 +24,7 @@ from hstree.data.corpus import Corpus
 from hstree.data.windows import ContextBatches
 from hstree.kernels import compiled
 from hstree.layers.arithmetic import slot_sums, touched_rows
-from hstree.layers.base import ParameterGradient
+from hstree.layers.base import OutputLayer, ParameterGradient
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.layers.ngrams import NgramSoftmax
 from hstree.layers.registry import LayerSpec
@@ -42,7 +42,6 @@ from hstree.training.adagrad import RowAdagrad
 from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
-from hstree.tree.paths import path_decisions
 
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
@@ -184,6 +183,15 @@ class LogBilinear(ContextModel):
         """Return the hidden vectors (B, d) of contexts (B, n), label ids, farthest first."""
         return window_sum(self.embedding, self.position, contexts)
 
+    def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
+        """Return the negative log-likelihood in nats of each target in its context, (B,)."""
+        fast = compiled()
+        arrays = (self.embedding, self.position)
+        if fast is None or self.position.ndim > 2 or not fast.is_supported(*arrays):
+            return super().nll(layer, contexts, targets)
+        hidden = fast.window_sums(*arrays, contexts)
+        return layer.in_context(contexts).nll(hidden, targets)
+
 
 def window_sum(embedding: Array, position: Array, contexts: Integer) -> Array:
     """Return ``sum_i position[i] * embedding[contexts[:, i]]``, a float array (B, d).
@@ -295,8 +303,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
 
         # The layout for the compiled step
         layer: Any = self.layer.in_context(contexts)
-        decisions, code_item = path_decisions(layer.codes, targets)
-        layout = layer.compiled_layout(decisions, code_item, keep, with_gradients=True)
+        layout = layer.compiled_layout(targets, keep, with_gradients=True)
         if layout is None:  # too many scores
             return keep, None
         return keep, compiled().lay_out_contexts(contexts, len(self.model.embedding), layout)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hstree._arrays import Int64, Integer, offsets, ranges, segment_ids
+from hstree._arrays import NARROW, Int64, Integer, offsets, ranges, segment_ids
 from hstree.tree.arrays import TreeArrays, compact
+from hstree.tree.order import sum_to_root
 
 #: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
 CACHE_LIMIT = 1 << 25
@@ -84,6 +85,28 @@ class Codes:
     def label(self) -> Int64:
         """The label of each code (C,)."""
         return ~self.tree.child[self.leaf_edge]
+
+    @cached_property
+    def walk(self) -> tuple[Int64, ...]:
+        """Arrays for walks from labels up to the root: those of `hstree.kernels.layout.Paths`."""
+        tree = self.tree
+        # (N,) logits at narrow nodes, and wide nodes, on the path to each node and at it
+        is_wide = tree.fan_out > NARROW
+        n_logits = np.where(is_wide, 0, np.diff(tree.row_start))
+        n_pairs = sum_to_root(n_logits, tree.parent)
+        n_wide = sum_to_root(is_wide.astype(np.int64), tree.parent)
+
+        last = tree.edge_node[self.leaf_edge]
+        return (
+            self.label_start,
+            self.leaf_edge,
+            n_pairs[last],
+            n_wide[last],
+            self.parent_edge,
+            tree.edge_row,
+            tree.edge_width,
+            tree.edge_branch,
+        )
 
     def expand(self, labels: Integer) -> Expansion:
         """Return all codes of a batch of label ids (B,), which may repeat.

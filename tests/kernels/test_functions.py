@@ -14,6 +14,7 @@ from hstree.builders import build
 from hstree.data.vectors import WordVectors
 from hstree.kernels import numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
+from hstree.layers.registry import LayerSpec
 from hstree.models.lbl import LanguageModel
 from tests.kernels.test_tree import wide_tree
 from tests.layers.gradients import drawn
@@ -59,11 +60,26 @@ def computed_search(rng):
     return layer.top_k(hidden, 5)
 
 
-def computed_log_bilinear_step(rng):
+def trained(rng, layer):
     lines = [" ".join(f"w{i}" for i in rng.integers(0, 30, 9)) for _ in range(20)]
     text = hstree.Corpus.of(lines)
-    model = LanguageModel(build("huffman", text), dim=6, epochs=2, batch_size=20)
-    return tuple(model.fit(text).parameters().values())
+    spec = LayerSpec(build("huffman", text), layer)
+    return LanguageModel(spec, dim=6, epochs=2, batch_size=20).fit(text), text
+
+
+def computed_log_bilinear_step(rng):
+    model, _ = trained(rng, "tree")
+    return tuple(model.parameters().values())
+
+
+def computed_window_sums(rng):
+    model, text = trained(rng, "tree")
+    return (model.score(text, details=True).token_nll,)
+
+
+def computed_context_numbers(rng):
+    model, text = trained(rng, "ngrams")
+    return (model.layer.features.numbers(text.ids(slice(None)).reshape(-1, 4)),)
 
 
 def names():

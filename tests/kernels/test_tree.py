@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hstree.kernels import NARROW, numpy_only
 from hstree.layers.hierarchical import HierarchicalSoftmax
 from hstree.tree import Tree
-from hstree.tree.paths import path_decisions
 from tests.layers.gradients import drawn as drawn_layer
 from tests.limits import use_threads
 from tests.needs import NUMBA
@@ -130,7 +129,7 @@ def test_a_chain_deeper_than_any_code_of_a_text():
 
 def test_a_batch_of_too_many_scores_is_left_to_numpy(monkeypatch):
     layer, hidden, targets = drawn(narrow_tree(50))
-    n_scores = int(path_decisions(layer.codes, targets)[0].width.sum())
+    n_scores = layer.compiled_layout(targets, hidden, with_gradients=False).n_logits
     monkeypatch.setattr(functions, "MAX_LOGITS", n_scores)
     compiled = layer.nll(hidden, targets)
     monkeypatch.setattr(functions, "MAX_LOGITS", n_scores - 1)
