@@ -1,7 +1,7 @@
 """Paths from the root to labels, as the decisions of a batch.
 
-NumPy's layers, the compiled kernels, scikit-learn's linear model and the torch module all take
-`Decisions`, under these names.
+NumPy's layers, scikit-learn's linear model and the torch module all take `Decisions`, under these
+names. Compiled functions walk up the paths themselves (`hstree.kernels.layout`).
 """
 
 from typing import NamedTuple
