@@ -281,6 +281,7 @@ def spelled(name: str, options: Sequence[Option], values: Mapping[str, Any]) -> 
 
     A random state is always spelled, as one that is not given may be derived from another.
     """
+    # The same candidate has one name, however its options were typed
     words = [name]
     for option in options:
         value = option.checked(values.get(option.name, option.default), name)

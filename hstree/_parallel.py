@@ -368,6 +368,7 @@ def _done(
     import joblib
     from threadpoolctl import threadpool_limits
 
+    # Warnings go to the caller; jobs share the cores, and start no jobs of their own
     with (
         warnings.catch_warnings(record=True) as warned,
         limited_threads(threads),

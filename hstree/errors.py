@@ -92,6 +92,7 @@ def explained(
 
 def missing(path: str | os.PathLike[str]) -> str:
     """Say that there is no such file, or which folder is missing; name the file that is meant."""
+    # A missing folder is a likelier mistake than a name in it
     folder, name = os.path.split(os.fspath(path))
     if folder and not os.path.isdir(folder):
         return f"there is no folder {folder}"

@@ -26,6 +26,7 @@ class EachOfWindow(WindowModel):
 
     def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
         """Return the item of each pair (P,), and its word (P, 1): -1 for an item without a word."""
+        # A target without a word around it keeps its first column, as a pair without a word
         is_pair = contexts >= 0
         is_pair[~is_pair.any(axis=1), 0] = True
         item, column = np.nonzero(is_pair)
