@@ -15,6 +15,7 @@ WORDNET = "needs WordNet in /usr/share/wordnet: apt-get install wordnet-base"
 NLTK = "needs NLTK's corpora: set NLTK_DATA to their folder"
 DATA = "needs data that cannot be shipped: set HSTREE_TEST_DATA to its folder"
 NUMBA = "needs numba: pip install '.[fast]'"
+JOBQUEUE = "needs dask-jobqueue: pip install dask-jobqueue cryptography"
 NOTEBOOK = "needs matplotlib, pandas and a kernel: pip install '.[notebook]'"
 
 

@@ -16,9 +16,12 @@ from hstree._parallel import doing_jobs, parallel
 from hstree.data.corpus import Corpus, corpus_address
 from hstree.data.splits import Splits
 from hstree.errors import InputError, WorkerError
+from hstree.experiments.results import load
+from tests import needs
 from tests.experiments.conftest import QUICK
 from tests.experiments.test_parallel import content
-from tests.scripts import python_path
+from tests.scripts import python_path, scripts_of
+from tests.test_pages import run_page
 from tests.texts import markov_lines
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -189,3 +192,66 @@ def test_an_unreachable_scheduler_is_one_line():
 def test_a_scheduler_without_workers_is_refused(tmp_path):
     with cluster(tmp_path) as address, pytest.raises(WorkerError, match="workers"):
         doing_jobs(scheduler=address).__enter__()
+
+
+# The page docs/cluster.md
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A folder with stand-ins for the commands of Slurm, which run a job here with one worker."""
+    commands = {
+        # Jobs are process groups; the first one submitted runs
+        "sbatch": "set -m\nif mkdir submitted 2>/dev/null; then\n"
+        "  sed 's/--nworkers 8/--nworkers 1/' \"$1\" >job.sh\n"
+        "  bash job.sh >job.log 2>&1 &\nfi\necho Submitted batch job ${!:-1}",
+        "scancel": "if [ $1 != 1 ]; then kill -- -$1; fi",
+        "srun": 'exec "$@"',
+        "dask": f'exec {sys.executable} -m dask "$@"',
+        "hstree": f'exec {sys.executable} -m hstree_cli "$@"',
+    }
+    for name, script in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    activate = tmp_path / "hstree-env" / "bin" / "activate"
+    activate.parent.mkdir(parents=True)
+    python = os.path.dirname(sys.executable)
+    activate.write_text(f"export PATH={tmp_path}:{python}:$PATH PYTHONPATH={python_path()}\n")
+    for name, value in {"HOME": tmp_path, "SCRATCH": tmp_path, "SLURM_JOB_ID": "7"}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_python_of_the_page(tmp_path):
+    with cluster(tmp_path) as address, worker(address, tmp_path / "worker"):
+        printed = run_page("cluster.md", tmp_path, slice(3))
+    assert printed[-1] in ("huffman", "balanced", "flat")
+    assert content(tmp_path / "which").keys() > content(tmp_path / "which-dask").keys()
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_for_slurm(slurm, text):
+    (slurm / "corpus.txt").write_text(text.read_text())
+    [script] = scripts_of("cluster.md", "bash")
+    (slurm / "which.sbatch").write_text(script)
+    ran = subprocess.run(
+        ["bash", "which.sbatch"], cwd=slurm, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == 0, ran.stderr
+    names = {candidate.name for candidate in load(slurm / "which").candidates}
+    assert names == {"huffman", "gmm", "classes", "flat"}
+    assert "tls://" in ran.stderr
+    assert not (slurm / "which-run-7").exists()
+
+
+@pytest.mark.slow
+def test_workers_of_slurm_on_demand(slurm):
+    for module in ("dask_jobqueue", "cryptography"):
+        pytest.importorskip(module, reason=needs.JOBQUEUE)
+    last = scripts_of("cluster.md")[-1]
+    imports = "import joblib\nfrom dask.distributed import Client\n"
+    printed = run_page("cluster.md", slurm, slice(1), imports + last)
+    assert printed[-1] == printed[0]
+    assert "#SBATCH -A my-account" in (slurm / "job.sh").read_text()
