@@ -54,6 +54,14 @@ def sum_rows(parts: Sequence[ParameterGradient], n_rows: int) -> ParameterGradie
     return ParameterGradient(parts[0].name, rows, total.reshape(-1, *values.shape[1:]))
 
 
+def draw_columns(probabilities: Array, uniform: Float64) -> Int64:
+    """Draw a column (n,) of each row of probabilities (n, k) by numbers from 0 to 1 (n,)."""
+    cumulative = np.cumsum(probabilities, axis=1, dtype=np.float64)
+    below = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(axis=1)
+    columns: Int64 = np.minimum(below, probabilities.shape[1] - 1)
+    return columns
+
+
 def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
     """Return the columns (B, k) of the k largest values of each row, descending, and the values.
 
@@ -176,10 +184,7 @@ class OutputLayer(TrainingHooks, ABC):
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
         """Draw one label for each hidden vector; int64 array (B,)."""
-        cumulative = np.cumsum(np.exp(self.log_prob(hidden)), axis=1)
-        drawn = rng.random((len(hidden), 1)) * cumulative[:, -1:]
-        label: Int64 = np.minimum((cumulative <= drawn).sum(axis=1), self.n_labels - 1)
-        return label
+        return draw_columns(np.exp(self.log_prob(hidden)), rng.random(len(hidden)))
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (R,).

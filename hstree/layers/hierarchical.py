@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -27,12 +26,13 @@ from hstree.layers.base import (
     Gradients,
     OutputLayer,
     ParameterGradient,
+    draw_columns,
     first_columns,
     sum_rows,
 )
 from hstree.layers.dense import batch_blocks, log_sum_exp
 from hstree.layers.ngram_features import ContextFeatures
-from hstree.layers.top_k import BatchTopK, children_of_rows, search
+from hstree.layers.top_k import BatchTopK, search
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 from hstree.tree.paths import Decisions, path_decisions
@@ -452,21 +452,31 @@ class HierarchicalSoftmax(OutputLayer):
         if self.is_one_softmax or self.context_features is not None:
             return super().sample(hidden, rng)
         tree = self.tree
-        logits = partial(arithmetic.gather_dot, self.weight, self.bias, hidden)
-        child_log_prob = children_of_rows(tree, logits)
         label = np.zeros(len(hidden), np.int64)
         # (items,) batch item and current node of those that have not arrived at a label
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
         while item.size:
-            # Draw a child from the cumulative probabilities of all nodes, one after another
+            uniform = rng.random(len(item))
+            branch = np.zeros(len(item), np.int64)
+
+            # Nodes with two children, all at once: P(first) = sigmoid(logit)
             width = tree.fan_out[node]
-            start = offsets(width)
-            cumulative = np.cumsum(np.exp(child_log_prob(item, node)))
-            below = np.append(0.0, cumulative)[start]
-            drawn = below[:-1] + rng.random(len(item)) * np.diff(below)
-            branch = np.searchsorted(cumulative, drawn, side="right") - start[:-1]
-            child = tree.child[tree.child_start[node] + np.clip(branch, 0, width - 1)]
+            binary = np.flatnonzero(width == 2)
+            row = tree.row_start[node[binary]]
+            logits = arithmetic.gather_dot(self.weight, self.bias, hidden, item[binary], row)
+            branch[binary] = uniform[binary] >= np.exp(arithmetic.log_sigmoid(logits))
+
+            # Other nodes, one by one: matrix products of the items at them
+            for other in np.unique(node[width > 2]).tolist():
+                children = slice(tree.row_start[other], tree.row_start[other + 1])
+                at_node = np.flatnonzero(node == other)
+                for block in batch_blocks(len(at_node), children.stop - children.start):
+                    here = at_node[block]
+                    logits = hidden[item[here]] @ self.weight[children].T + self.bias[children]
+                    arithmetic.softmax(logits)
+                    branch[here] = draw_columns(logits, uniform[here])
+            child = tree.child[tree.child_start[node] + branch]
 
             is_label = child < 0
             label[item[is_label]] = ~child[is_label]
