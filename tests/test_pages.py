@@ -36,7 +36,8 @@ def test_the_tutorial(tmp_path):
 
 def test_arrays(tmp_path):
     pytest.importorskip("pandas", reason="needs pandas: pip install '.[notebook]'")
-    lengths, is_in, code, near, sessions, stream, *models = run_page("arrays.md", tmp_path)
+    words, lengths, is_in, code, near, sessions, stream, *models = run_page("arrays.md", tmp_path)
+    assert literal_eval(words) == ("tea", "milk", "<unk>", "<eos>")
     weighted, huffman = map(float, lengths.split())
     assert weighted == pytest.approx(huffman)
     assert is_in == "True 2000"

@@ -114,7 +114,7 @@ def _conditions(comparison: Comparison) -> Facts:
     sizes = [f"{split} {n:,}" for split, n in comparison.tokens.items()]
     names = {str(source.get("name")) for source in comparison.corpus.values()}
     return [
-        ("perplexity", f"per {comparison.predicts}, including <eos> and <unk>"),
+        ("perplexity", f"per {comparison.predicts}, over all tokens"),
         ("text", ", ".join(sorted(names))),
         ("tokens", ", ".join(sizes)),
         _oov_rates(comparison),

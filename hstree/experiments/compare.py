@@ -181,7 +181,10 @@ def compare_models(a: Any, b: Any, text: Any) -> Ratio:
     models = [model for group in groups for model in group]
     for model in models:
         if not hasattr(model, "predicts"):
-            raise OptionError(f"compare_models takes trained models, not {type(model).__name__}")
+            raise OptionError(
+                f"compare_models takes trained models, not {type(model).__name__}; read a saved "
+                "one with hstree.load_model, or train candidates with hstree.compare"
+            )
     if not all(groups):
         raise OptionError("compare_models takes two models, or lists of one or more models")
     first = models[0]
