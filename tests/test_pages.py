@@ -98,9 +98,11 @@ def test_hugging_face(tmp_path):
     printed = run_page("hugging-face.md", tmp_path)
     assert printed[0].startswith("Tree(")
     assert printed[0].endswith(" 0")
-    start, end = map(float, re.findall(r"\d+\.\d+", printed[-2]))
+    *_, losses, generated, added = printed
+    start, end = map(float, re.findall(r"\d+\.\d+", losses))
     assert end < start
-    assert "the simple form" in printed[-1]
+    assert "the simple form" in generated
+    assert added == "2 new tokens"
     assert (tmp_path / "model" / "tree.json").exists()
 
 

@@ -171,7 +171,8 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
         """Return the input embedding; OptionError for another number of tokens."""
         if new_num_tokens is not None:
             raise OptionError(
-                "the number of tokens is that of the tree; hstree.grow adds tokens to the tree"
+                "the number of tokens is that of the tree; give lm_head.layer.grow(tree) a tree of "
+                "more tokens, then call base_model.resize_token_embeddings"
             )
         return super().resize_token_embeddings(**options)
 
