@@ -61,7 +61,7 @@ from hstree.models.torch.networks import (
     make_network,
     module_spec,
 )
-from hstree.models.torch.training import NetworkTrainer, Reader, StreamBatches, in_parts, read
+from hstree.models.torch.training import NetworkTrainer, StreamBatches, in_parts, read, read_on
 from hstree.training.scoring import BATCH
 from hstree.training.trainer import History
 from hstree.tree import Tree
@@ -487,7 +487,7 @@ class TorchModel(BaseModel):
         for length in {len(row) for row in rows}:
             places = [place for place, row in enumerate(rows) if len(row) == length]
             ids = torch.tensor([rows[place] for place in places], device=self.torch_device)
-            hidden[places] = Reader(self).read(ids)
+            hidden[places], _ = read_on(self, ids)
         return hidden
 
     @torch.no_grad()
@@ -521,13 +521,16 @@ class TorchModel(BaseModel):
         length = checked_count("length", length, 0)
         seed = RANDOM_STATE.checked(random_state)
         generator = torch.Generator(self.torch_device).manual_seed(seed)
-        reader = Reader(self)
         ids = torch.tensor(self._context_ids([list(context)]), device=self.torch_device)
+        state = None
         words = []
         with progress.task("sampling", length, "words") as task:
             for _ in range(length):
-                ids = self.head.sample(reader.read(ids), generator)[None]
-                words.append(self.spec.labels[int(ids)])
+                hidden, state = read_on(self, ids, state)
+                label = self.head.sample(hidden, generator)[None]
+                words.append(self.spec.labels[int(label)])
+                # Without a state, the network reads the text again
+                ids = torch.cat([ids, label], 1)[:, -self.length :] if state is None else label
                 task.advance()
         return words
 

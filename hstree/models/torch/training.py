@@ -52,8 +52,8 @@ class RowAdagrad(torch.optim.Optimizer):
                 gradient = gradient.coalesce()
                 rows = gradient.indices()[0]
                 values = gradient.values()
-                total = squares[rows] + _row_squares(values)
-                squares[rows] = total
+                total = squares.index_select(0, rows) + _row_squares(values)
+                squares.index_copy_(0, rows, total)
                 steps = values * _row_rates(total, values)
                 parameter.index_add_(0, rows, steps, alpha=-group["lr"])
             else:
@@ -152,6 +152,9 @@ class NetworkTrainer(EpochLoop):
         """
         rng = np.random.default_rng([self._random_state, 1, epoch])
         torch.manual_seed(int(rng.integers(1 << 62)))
+        # a validation leaves both in evaluation mode
+        self.network.train()
+        self.head.train()
         for ids, is_first in train.stream_batches(rng):
             tokens = torch.from_numpy(ids).to(self.device)
             yield tokens[:, :-1], tokens[:, 1:].flatten(), is_first
@@ -160,8 +163,6 @@ class NetworkTrainer(EpochLoop):
         self, contexts: Tensor, targets: Tensor, learning_rate: float, prepared: bool = False
     ) -> float:
         """Train on one batch; return its summed loss in nats. `prepared`: whether streams begin."""
-        self.network.train()
-        self.head.train()
         state = None if prepared else self._stream_state
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             hidden, state = self._model.call(contexts, state)
@@ -264,29 +265,21 @@ def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
         yield hidden[0, length - step :].float()
 
 
-class Reader:
-    """Reads texts of one length further, some tokens at a time."""
+@torch.no_grad()
+def read_on(model: Any, ids: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+    """Return the hidden vectors (B, d) after more tokens (B, n) of texts, and the state.
 
-    def __init__(self, model: Any) -> None:
-        model.module.eval()
-        self._call = model.call
-        self._length = model.length
-        self._state: Any = None
-        self._ids: Tensor | None = None
-
-    @torch.no_grad()
-    def read(self, ids: Tensor) -> Tensor:
-        """Return the hidden vectors (B, d) after more tokens (B, n)."""
-        if self._state is None and self._ids is not None:
-            ids = torch.cat([self._ids, ids], 1)
-        for part in torch.split(ids, self._length, 1):
-            hidden, self._state = self._call(part, self._state)
-        # Without a state, the network reads the last tokens again
-        self._ids = ids[:, -self._length :]
-        if self._state is None and ids.shape[1] > self._length:
-            hidden, _ = self._call(self._ids, None)
-        last: Tensor = hidden[:, -1].float()
-        return last
+    A network without a state reads the last tokens of each text alone, at most `length`.
+    """
+    model.module.eval()
+    first, *others = torch.split(ids, model.length, 1)
+    hidden, state = model.call(first, state)
+    if others and state is None:
+        hidden, _ = model.call(ids[:, -model.length :], None)
+    else:
+        for part in others:
+            hidden, state = model.call(part, state)
+    return hidden[:, -1].float(), state
 
 
 def in_parts(pieces: Iterable[Tensor], size: int) -> Iterator[Tensor]:
