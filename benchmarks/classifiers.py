@@ -14,6 +14,8 @@ digits       scikit-learn's 8 x 8 pictures of digits.
 planted-V    V classes drawn from a seed: texts of 40 words, of which a class has some of its own,
              some that it shares with nine others and some with ninety-nine; TF-IDF of 5 V words.
 bibtex       Bibtex, multi-label (``$HSTREE_TEST_DATA/multilabel``).
+FOLDER       A folder with train.txt and test.txt: texts in the format of fastText, with one label
+             each, as TF-IDF, or multi-label data in the format of `read_multilabel`.
 
 SGDClassifier has ``alpha = 1 / (C n)``. Other options are the models' defaults. Models of packages
 that are not installed are left out: ``pip install napkinxc omikuji cffi hiclass``.
@@ -30,6 +32,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -44,7 +47,8 @@ import hstree
 from benchmarks import common
 from benchmarks.common import in_fork
 from hstree._arrays import Array
-from hstree.data.multilabel import read_multilabel, write_multilabel
+from hstree.data.fasttext import is_fasttext, read_fasttext
+from hstree.data.multilabel import read_multilabel, read_train_and_test, write_multilabel
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
 
 #: Words of a planted text; share of them that are of its topic; words of a topic, of which a
@@ -88,6 +92,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--C", nargs="+", type=float, default=[1.0, 3.0, 10.0, 30.0, 100.0])
     parser.add_argument("--samples", type=int, default=5, help="training samples a planted class")
+    parser.add_argument(
+        "--held-out", action="store_true", help="score on a fifth of the training samples"
+    )
     parser.add_argument("--limit", type=float, default=600, help="seconds of one fit")
     parser.add_argument("--data", help="a tar of the newsgroups (default: see above)")
     options = parser.parse_args()
@@ -98,6 +105,8 @@ def compare(options: Any) -> Iterator[dict[str, Any]]:
     """Fit and score the models on each set."""
     for name in options.sets:
         data = load(name, options)
+        if options.held_out:
+            data = held_out(data)
         if scipy.sparse.issparse(data.X_train):
             data = data._replace(X_train=narrow(data.X_train), X_test=narrow(data.X_test))
         for model in options.models:
@@ -106,19 +115,14 @@ def compare(options: Any) -> Iterator[dict[str, Any]]:
                 continue
             if model in ONLY and not ONLY[model](data):
                 continue
-            yield {"set": name, "model": model} | tune(fit, data, options.C, options.limit)
+            yield {"set": os.path.basename(os.path.normpath(name)), "model": model} | tune(
+                fit, data, options.C, options.limit
+            )
 
 
 def tune(fit: Fit, data: Data, grid: Sequence[float], limit: float) -> dict[str, Any]:
     """Choose C, fit, and return the results of a model."""
-    samples = np.arange(data.X_train.shape[0])
-    train, valid = train_test_split(samples, test_size=0.2, random_state=0)
-    part = data._replace(
-        X_train=data.X_train[train],
-        y_train=data.y_train[train],
-        X_test=data.X_train[valid],
-        y_test=data.y_train[valid],
-    )
+    part = held_out(data)
     failure = {"C": f"failed, or over {limit:.0f} s"}
     best = grid[0]
     if len(grid) > 1:
@@ -136,6 +140,18 @@ def tune(fit: Fit, data: Data, grid: Sequence[float], limit: float) -> dict[str,
         "P@1 at default": default["P@1"],
         "log-loss at default": default["log-loss"],
     }
+
+
+def held_out(data: Data) -> Data:
+    """Return the training samples, a fifth of them as the test samples."""
+    samples = np.arange(data.X_train.shape[0])
+    train, valid = train_test_split(samples, test_size=0.2, random_state=0)
+    return data._replace(
+        X_train=data.X_train[train],
+        y_train=data.y_train[train],
+        X_test=data.X_train[valid],
+        y_test=data.y_train[valid],
+    )
 
 
 def fit_and_score(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:
@@ -173,7 +189,14 @@ def fit_and_score(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:
 def load(name: str, options: Any) -> Data:
     """Return a set by its name."""
     if name == "newsgroups":
-        return newsgroups(options.data)
+        return text_data(*(posts(part, options.data) for part in PARTS))
+    if os.path.isdir(name):
+        files = [os.path.join(name, f"{part}.txt") for part in PARTS]
+        if not is_fasttext(files[0]):
+            train, test = read_train_and_test(*files)
+            return Data(train.X, train.Y, test.X, test.Y)
+        read = map(read_fasttext, files)
+        return text_data(*((texts, [first for first, *_ in labels]) for texts, labels in read))
     if name == "digits":
         X, y = load_digits(return_X_y=True)
         X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
@@ -199,9 +222,8 @@ def narrow(X: Any) -> Any:
     return scipy.sparse.csr_array(content, shape=X.shape)
 
 
-def newsgroups(path: str | None) -> Data:
-    """Return twenty newsgroups, the classes in the order of their names."""
-    train, test = (posts(part, path) for part in PARTS)
+def text_data(train: tuple[list[str], list[str]], test: tuple[list[str], list[str]]) -> Data:
+    """Return texts and their classes as TF-IDF; the classes are in the order of their names."""
     features = TfidfVectorizer(sublinear_tf=True)
     X_train, X_test = features.fit_transform(train[0]), features.transform(test[0])
     names, y_train = np.unique(train[1], return_inverse=True)
@@ -310,9 +332,9 @@ def taxonomy(data: Data, C: dict[str, float]) -> Any:
     )
 
 
-def label_tree(data: Data, C: dict[str, float]) -> Any:
+def label_tree(data: Data, C: dict[str, float], scaling: str = "auto") -> Any:
     """Return hstree's probabilistic label tree."""
-    return ProbabilisticLabelTreeClassifier(**C)
+    return ProbabilisticLabelTreeClassifier(scaling=scaling, **C)
 
 
 def hiclass(data: Data, C: float | None) -> Fitted:
@@ -400,6 +422,8 @@ MODELS: dict[str, Fit] = {
     "hstree gmm": by_scikit_learn(lambda data, C: HierarchicalSoftmaxClassifier("gmm", **C)),
     "hstree taxonomy": by_scikit_learn(taxonomy),
     "hstree label tree": by_scikit_learn(label_tree),
+    "hstree tfidf": by_scikit_learn(partial(label_tree, scaling="tfidf")),
+    "hstree unit": by_scikit_learn(partial(label_tree, scaling="unit")),
     "napkinXC PLT": napkinxc("PLT"),
     "napkinXC HSM": napkinxc("HSM"),
     "omikuji": omikuji,
@@ -410,6 +434,10 @@ PACKAGES = {"napkinXC", "omikuji", "HiClass"}
 
 def _one_class(data: Data) -> bool:
     return not data.is_multilabel
+
+
+def _is_multilabel(data: Data) -> bool:
+    return data.is_multilabel
 
 
 def _has_names(data: Data) -> bool:
@@ -425,6 +453,7 @@ ONLY: dict[str, Callable[[Data], bool]] = {
     **dict.fromkeys(("LogisticRegression", "SGDClassifier", "hstree default"), _one_class),
     "hstree gmm": _one_class,
     "hstree flat": _is_many,  # the default of few classes
+    **dict.fromkeys(("hstree tfidf", "hstree unit"), _is_multilabel),
     "napkinXC HSM": _one_class,
     **dict.fromkeys(("hstree taxonomy", "HiClass"), _has_names),
 }

@@ -22,8 +22,14 @@ ROUNDS_HELP = (
 )
 #: Accepted endings of files of word vectors.
 VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy")
-#: Format of a file of samples.
-SAMPLES = 'one per line, as "label,label feature:value ..."; a first line N D L is optional.'
+C_HELP = (
+    "Inverse of the regularization strength (default: 10 if each sample has one label, else 3)."
+)
+#: Formats of a file of samples.
+SAMPLES = (
+    'one per line, as "label,label feature:value ..." after an optional line N D L, or as '
+    '"__label__a __label__b text" of fastText.'
+)
 METHOD_HELP = (
     'Method with its options, such as "kmeans arity=16" (default: "kmeans arity=10 '
     'max_leaves=100").'
@@ -310,7 +316,7 @@ def classify(
     output: Annotated[Path, option("--output -o", "Folder of the model.", "DIR")] = Path("labels"),
     json: opt.JsonFile = None,
     force: opt.Force = False,
-    C: Annotated[float, option("--C", "Inverse of the regularization strength.", "C")] = 3.0,
+    C: Annotated[float | None, option("--C", C_HELP, "C")] = None,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
 ) -> None:
@@ -323,6 +329,7 @@ def classify(
     from hstree import metrics
     from hstree._files import write_json
     from hstree._text import format_number, plural
+    from hstree.data.fasttext import is_fasttext, read_text_train_and_test
     from hstree.data.memory import peak_memory
     from hstree.data.multilabel import read_train_and_test
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
@@ -340,15 +347,24 @@ def classify(
         force=force,
     )
     with showing_progress(jobs=jobs):
-        train_data, test_data = read_train_and_test(train, test)
+        train_data: Any
+        test_data: Any
+        has_texts = is_fasttext(train)
+        read = read_text_train_and_test if has_texts else read_train_and_test
+        train_data, test_data = read(train, test)
         start = time.perf_counter()
-        model = ProbabilisticLabelTreeClassifier(**tree_options, C=C, random_state=seed)
-        model.fit(*train_data)
+        penalty = "auto" if C is None else C
+        model = ProbabilisticLabelTreeClassifier(**tree_options, C=penalty, random_state=seed)
+        model.fit(train_data.X, train_data.labels if has_texts else train_data.Y)
         fit_seconds = time.perf_counter() - start
         start = time.perf_counter()
         scores = model.predict_proba(test_data.X, k=max(KS))
         predict_seconds = time.perf_counter() - start
+        if has_texts:
+            model.feature_names_in_ = train_data.words
 
+    # Labels of test texts alone have the last columns
+    scores.resize(test_data.Y.shape)
     # Percentages at each k; propensities are those of the training labels
     weight = metrics.inverse_propensity(train_data.Y)
     precisions = [

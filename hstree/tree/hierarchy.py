@@ -37,8 +37,8 @@ class Hierarchy:
     ----------
     names : tuple of str, length I
         Nodes in their order, then labels, those of one child before what is below them. A node
-        without a name is called "node 0" by its number, one of one child by what is below it. Where
-        several nodes have a name, each is called by its path from the root, "shoes/Other".
+        without a name is called "node 0" by its number, one of one child by what is below it. A
+        node whose name others or a label have is called by its path from the root, "shoes/Other".
     given_names : tuple of str or None, length I
         The same, with None for those without a name.
     parent, depth, target : int64 arrays (I,)
@@ -93,14 +93,14 @@ class Hierarchy:
         self.parent[first] = np.where(above < 0, -1, self.last[above])
         self.depth = sum_to_root(np.ones(len(order), np.int64), self.parent) - 1
 
-        # Unique names: numbers in place of missing names, paths where several nodes have one name
+        # Unique names: numbers in place of missing names, paths of nodes whose name others have
         numbered = [*(f"node {node}" for node in range(n_nodes)), *tree.labels]
         unique_names = [
             numbered[at] if name is None else name
             for at, name in zip(order.tolist(), names, strict=True)
         ]
         inner = self.inner.tolist()
-        n_called = Counter(names[item] for item in inner)
+        n_called = Counter(names)
         for item in inner:
             if names[item] is not None and n_called[names[item]] > 1:
                 unique_names[item] = self._path(item)

@@ -50,6 +50,28 @@ def test_a_model_is_replaced_with_force_alone(hstree, refused, files, tmp_path):
     assert ProbabilisticLabelTreeClassifier.load(tmp_path / "labels").C == 0.5
 
 
+def test_texts_of_fasttext_are_counted(hstree, refused, tmp_path):
+    """A label of the test alone is a miss, and the model has the words."""
+    lines = ["__label__a __label__x one é word", "", "two __label__b words", "one more __label__a"]
+    (tmp_path / "train.txt").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "test.txt").write_text("__label__b Two __label__c\n__label__a one\nnothing\n")
+    hstree("classify", "train.txt", "test.txt", "--json", "r.json", "--C", 100)
+    precision = json.loads((tmp_path / "r.json").read_text())["figures"][0]["P@k"]
+    assert precision == pytest.approx(200 / 3)
+    model = ProbabilisticLabelTreeClassifier.load(tmp_path / "labels")
+    assert model.classes_.tolist() == ["a", "b", "x"]
+    assert model.feature_names_in_.tolist() == ["more", "one", "two", "word", "words", "é"]
+
+    (tmp_path / "none.txt").write_text("no label\n")
+    (tmp_path / "latin.txt").write_bytes(b"__label__a \xe9\n")
+    (tmp_path / "empty.txt").write_text("__label__a !\n")
+    refused("classify", "train.txt", "none.txt", "--force", saying="none.txt: no line has a label")
+    refused(
+        "classify", "latin.txt", "test.txt", "--force", saying="latin.txt: byte 11 is not UTF-8"
+    )
+    refused("classify", "empty.txt", "test.txt", "--force", saying="empty.txt: no text has a word")
+
+
 def test_what_it_cannot_use_is_refused_in_one_line(refused, files, tmp_path):
     (tmp_path / "narrow.txt").write_text("1 30 11\n3 0:1\n")
     refused("classify", files[0], "narrow.txt", saying="narrow.txt has 30 features and 11 labels")

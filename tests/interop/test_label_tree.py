@@ -108,6 +108,16 @@ def test_what_cannot_reach_the_threshold_is_not_scored(monkeypatch):
     assert sum(n_scores) < X.shape[0] * model.weight_.shape[0] / 2
 
 
+@pytest.mark.parametrize("k", [1, 3, 50])
+def test_top_k_has_the_likeliest_labels(k):
+    model, X = fitted("gmm")
+    labels, log_prob = model.top_k(X, k)
+    assert labels.shape == log_prob.shape == (len(X.toarray()), min(k, 20))
+    probability = np.take_along_axis(model.predict_proba(X), labels, axis=1)
+    np.testing.assert_allclose(np.exp(log_prob), probability, rtol=1e-5)
+    np.testing.assert_array_equal(labels[:, 0], model.predict_proba(X).argmax(axis=1))
+
+
 @pytest.mark.parametrize("order", THREE_CYCLES, ids=str)
 def test_the_order_of_the_labels_of_a_given_tree_does_not_matter(order, searched):
     X, Y = problem(n_labels=4)
@@ -152,7 +162,7 @@ def test_one_label_is_the_model_of_the_root():
     assert model.tree_.n_nodes == 0
     probability = model.predict_proba(X)
     assert probability[Y[:, 0] == 1].mean() > probability[Y[:, 0] == 0].mean() + 0.2
-    np.testing.assert_allclose(model.predict_proba(X, k=1).toarray(), probability)
+    np.testing.assert_allclose(model.predict_proba(X, k=1).toarray(), probability, rtol=1e-6)
 
 
 def test_classes_are_predicted_where_a_sample_has_one():
@@ -163,6 +173,49 @@ def test_classes_are_predicted_where_a_sample_has_one():
     np.testing.assert_allclose(probability.sum(axis=1), 1)
     assert (model.predict(X) == model.classes_[probability.argmax(axis=1)]).all()
     assert model.tree_.labels == tuple(model.classes_)
+
+
+def series(values):
+    return pytest.importorskip("pandas").DataFrame({"labels": values})["labels"]
+
+
+@pytest.mark.parametrize("container", [list, series, lambda lists: [set(names) for names in lists]])
+@pytest.mark.parametrize("names", ["abcdef", (30, 10, 20, 40, 60, 50)])
+def test_lists_of_labels_are_taken_and_predicted(tmp_path, container, names):
+    X, Y = problem(n_labels=6)
+    names = np.array(list(names))
+    lists = [names[row > 0].tolist() for row in Y]
+    model = Classifier(C=100).fit(X, container(lists))
+    order = np.argsort(names)
+    assert model.classes_.tolist() == names[order].tolist()
+    assert sorted(model.tree_.labels) == sorted(map(str, names.tolist()))
+    expected = Classifier(C=100).fit(X, Y[:, order])
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+    predicted = model.predict(X)
+    for labels, row in zip(predicted, expected.predict(X), strict=True):
+        assert sorted(labels) == model.classes_[row > 0].tolist()
+    assert predicted[0] == model.top_k(X[:1], len(predicted[0]))[0][0].tolist()
+    assert model.score(X, container(lists)) == expected.score(X, Y[:, order]) > 0.1
+    model.save(tmp_path / "model")
+    assert Classifier.load(tmp_path / "model").predict(X) == predicted
+
+
+def test_names_of_columns_are_the_classes(tmp_path):
+    X, Y = problem(n_labels=4)
+    frame = pytest.importorskip("pandas").DataFrame(Y, columns=["d", "b", "a", "c"])
+    model = Classifier(tree=Tree.from_children(list("abcd"), [[~0, 1], [~1, ~2, ~3]])).fit(X, frame)
+    assert model.classes_.tolist() == ["d", "b", "a", "c"]
+    model.save(tmp_path / "model")
+    again = Classifier.load(tmp_path / "model")
+    assert again.classes_.tolist() == model.classes_.tolist()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.score(X, frame) == model.score(X, Y)
+
+
+@pytest.mark.parametrize(("y", "C"), [([[1, 0], [0, 1]], 10), ([[1, 0], [1, 1]], 3), ("ab", 10)])
+def test_samples_of_one_label_have_a_weaker_penalty(y, C):
+    assert Classifier().fit(np.eye(2), list(y)).C_ == C
+    assert Classifier(C=5).fit(np.eye(2), list(y)).C_ == 5
 
 
 def test_a_tree_file_is_taken_and_its_other_labels_are_pruned(tmp_path):
@@ -177,13 +230,14 @@ def test_a_tree_file_is_taken_and_its_other_labels_are_pruned(tmp_path):
 @pytest.mark.parametrize(
     ("X", "scale", "length"),
     [
-        ([[1, 0], [2, 1.0]], [1, np.log(3 / 2) + 1], 1),  # whole numbers
+        ([[1, 0], [2, 1.0]], [1, np.log(3 / 2) + 1], 1),  # whole numbers, one feature in all
+        (np.kron(np.eye(5), [[1, 2]]), np.ones(10), 1),  # no feature in more than a fifth
         ([[0.5, 0], [0.1, 1]], [1, 1], 1),
         ([[-3.0, 0], [0, 4]], np.sqrt([2 / 25, 2 / 25]), None),
     ],
 )
 def test_features_are_scaled_as_their_numbers_are(X, scale, length):
-    model = Classifier().fit(X, np.eye(2, dtype=int))
+    model = Classifier().fit(X, np.eye(len(X), dtype=int))
     np.testing.assert_allclose(model.scale_, scale)
     scaled = scale_samples(scipy.sparse.csr_array(X), model.scale_, model._has_unit_length)
     lengths = np.linalg.norm(scaled.toarray(), axis=1)
@@ -290,6 +344,8 @@ def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
         ({}, [[0, 2], [1, 0], [1, 1]], "y has the value 2"),
         ({}, scipy.sparse.csr_array([[0, 0.5], [1, 0], [1, 1]]), "y has the value 0.5"),
         ({}, scipy.sparse.csr_array((3, 2)), "no sample has a label"),
+        ({}, [[], [], []], "no sample has a label"),
+        ({}, [["a"], None, ["b"]], "y has None for sample 1"),
     ],
 )
 def test_misuse_is_told(parameters, y, message):

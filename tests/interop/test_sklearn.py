@@ -194,6 +194,18 @@ def test_by_default_many_classes_are_under_ten_children(n_classes, method, fan_o
     assert tree.fan_out.tolist() == fan_out
 
 
+@pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize(("length", "C"), [(0, 100), (1, 10), (2, 2.5), (100, 1)])
+def test_by_default_the_penalty_follows_the_length_of_the_samples(length, C, layout):
+    X, y = problem(3)
+    X *= length / np.linalg.norm(X, axis=1, keepdims=True)
+    X = layout(X)
+    model = Classifier().fit(X, y)
+    assert pytest.approx(C) == model.C_
+    close(model.weight_, Classifier(C=C).fit(X, y).weight_)
+    assert pytest.approx(C) == Classifier().partial_fit(X, y, np.unique(y)).C_
+
+
 @pytest.mark.parametrize("order", [*THREE_CYCLES, (0, 1), (1, 0)], ids=str)
 @pytest.mark.parametrize("solver", ["lbfgs", "adagrad", "liblinear"])
 def test_coefficients_of_a_given_flat_tree_are_those_of_the_classes(order, solver, monkeypatch):

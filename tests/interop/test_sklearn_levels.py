@@ -65,6 +65,29 @@ def test_predictions_at_a_level_are_the_most_probable_there(model, samples):
         Classifier(tree=TREE).predict_nodes(X)
 
 
+def test_nodes_whose_name_others_have_are_predicted_by_their_paths():
+    rows = [
+        ["shoes", "Other", "clog"],
+        ["shoes", "Other", "mule"],
+        ["bags", "Other", "sack"],
+        ["bags", "Other", "tote"],
+        ["hats", "wool", "cap"],
+        ["hats", "wool", "beret"],
+        ["socks", "wool"],
+    ]
+    tree = Tree.from_taxonomy(rows)
+    model = Classifier(tree=tree).fit(np.eye(7), tree.labels)
+    assert model.predict_nodes(np.eye(7), depth=2).tolist() == [
+        "shoes/Other",
+        "shoes/Other",
+        "bags/Other",
+        "bags/Other",
+        "hats/wool",
+        "hats/wool",
+        "wool",
+    ]
+
+
 def partly(y, share=0.5):
     """Name some samples of pets and plants by their nodes alone."""
     above = {"cat": "pet", "dog": "pet", "oak": "plant"}
@@ -90,7 +113,7 @@ def objective(model, X, y):
     tree = model.tree_
     share = [reaching(y, name).mean() for name in tree.names[1:]]
     row_penalty = np.repeat(np.sqrt([1, *share]), np.diff(tree.row_start))
-    return model.C * nll + 0.5 * (row_penalty @ model.weight_**2).sum()
+    return model.C_ * nll + 0.5 * (row_penalty @ model.weight_**2).sum()
 
 
 @pytest.mark.parametrize("layout", [np.asarray, scipy.sparse.csr_array])
@@ -100,7 +123,7 @@ def test_both_solvers_lower_the_same_objective(samples, layout):
     best = Classifier(tree=TREE, tol=1e-7).fit(layout(X), y)
     assert best.classes_.tolist() == sorted(NAMES)
     lowest = objective(best, X, y)
-    assert best.loss_curve_[-1] * best.C * len(y) == pytest.approx(lowest, rel=1e-5)
+    assert best.loss_curve_[-1] * best.C_ * len(y) == pytest.approx(lowest, rel=1e-5)
     other = Classifier(tree=TREE, solver="adagrad", epochs=100).fit(layout(X), y)
     assert lowest <= objective(other, X, y) < 1.05 * lowest
 
@@ -152,10 +175,10 @@ def test_the_weight_of_a_name_is_that_of_its_samples(samples):
     tree = Tree.from_taxonomy(
         {"thing": {"animal": {"pet": ["cat", "dog"], "wild": ["elk"]}, "plant": NAMES[3:]}}
     )
-    doubled = Classifier(tree=tree, class_weight={"pet": 2.0}, tol=1e-7)
+    doubled = Classifier(tree=tree, class_weight={"pet": 2.0}, C=1, tol=1e-7)
     doubled.fit(np.r_[X, 9 * X], np.r_[y, ["thing"] * len(y)])
     weight = np.where(y == "pet", 2.0, 1.0)
-    weighted = Classifier(tree=tree, tol=1e-7).fit(X, y, sample_weight=weight)
+    weighted = Classifier(tree=tree, C=1, tol=1e-7).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(doubled.predict_proba(X), weighted.predict_proba(X), atol=1e-5)
 
 

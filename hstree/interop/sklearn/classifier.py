@@ -40,6 +40,7 @@ from hstree.interop.sklearn.features import (
 )
 from hstree.interop.sklearn.linear import LinearTree
 from hstree.interop.sklearn.solvers import solve, solve_by_child
+from hstree.training.adagrad import TINY
 from hstree.tree import Tree, as_tree
 from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.hierarchy import Hierarchy
@@ -52,6 +53,8 @@ ClassWeight = dict[Any, float] | Literal["balanced"] | None
 #: twenty-five numbers of eight bytes for each.
 MOST_WEIGHTS = 5_000_000
 
+#: ``C="auto"`` for samples of unit length.
+C_OF_UNIT_LENGTH = 10
 #: Largest number of classes that the default builder leaves under the root.
 MOST_FLAT = 256
 #: Parameters that are not checked by their annotations.
@@ -79,9 +82,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         The tree or its file, instead of a builder. Its labels name the classes: 10 and 10.0 are
         "10". Labels that are not classes of the data are pruned, so that `tree_` has only the
         classes.
-    C : float, default 1.0
+    C : float or "auto", default "auto"
         Inverse strength of the penalty, as in `LogisticRegression`: the objective is ``C`` times
-        the summed negative log-likelihood, plus half the squared norm of the weights. This holds
+        the summed negative log-likelihood, plus half the squared norm of the weights. "auto" is 10
+        divided by the mean squared length of the samples, from 1 to 100: 10 for TF-IDF. This holds
         for the root; a node that m of the n samples reach has ``C * sqrt(n / m)``. A sample whose
         `y` is the name of a node reaches that node. A sample whose `y` is the root's name counts in
         neither number.
@@ -135,6 +139,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         where the tree is not flat, `weight_`.
     intercept_ : float array (V,)
         Biases of the classes; where the tree is not flat, `bias_`.
+    C_ : float
+        Inverse strength of the penalty.
     n_features_in_ : int
     feature_names_in_ : array of str (n_features,)
         Where X has names.
@@ -168,7 +174,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         *,
         builder_options: Mapping[str, Any] | None = None,
         tree: Tree | str | os.PathLike[str] | None = None,
-        C: Annotated[float, Meta(gt=0)] = 1.0,
+        C: Annotated[float, Meta(gt=0)] | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         solver: Literal["auto", "lbfgs", "liblinear", "adagrad"] = "auto",
@@ -232,6 +238,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             X = self._start(X, y, weight, classes, tree)
 
         targets, weight = self._weighted_targets(y, weight)
+        self.C_ = self._choose_penalty(X, weight)
         solver = self._choose_solver(X)
         if solver == "adagrad":
             return self._train(X, targets, weight, self.epochs)
@@ -240,11 +247,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if solver == "liblinear":
             seed = int(self._rng.integers(2**31))
             threshold = self.weight_threshold
-            solve_by_child(self._model, X, targets, weight, self.C, threshold, seed, self.n_jobs)
+            solve_by_child(self._model, X, targets, weight, self.C_, threshold, seed, self.n_jobs)
             self.n_iter_ = 1
             return self
         self.loss_curve_, is_converged = solve(
-            self._model, X, targets, weight, self.C, self.tol, self.max_iter, self.n_jobs
+            self._model, X, targets, weight, self.C_, self.tol, self.max_iter, self.n_jobs
         )
         self.n_iter_ = len(self.loss_curve_)
         if not is_converged:
@@ -283,6 +290,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         X = self._start(X, y, weight, known, tree) if is_first else self._with_columns(X)
         targets, weight = self._weighted_targets(y, weight)
+        if is_first:
+            self.C_ = self._choose_penalty(X, weight)
         return self._train(X, targets, weight, 1)
 
     def _validated(
@@ -369,6 +378,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             kind="class centroids",
         )
 
+    def _choose_penalty(self, X: Samples, weight: Float64) -> float:
+        """Return the inverse strength of the penalty for samples with these weights (n,)."""
+        if not isinstance(self.C, str):
+            return self.C
+        mean_square = (weight @ X**2).sum() / max(weight.sum(), TINY)
+        return float(C_OF_UNIT_LENGTH / np.clip(mean_square, 0.1, 10))
+
     def _choose_solver(self, X: Samples) -> str:
         """Return the name of the solver."""
         if self.solver != "auto":
@@ -453,7 +469,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
                     targets,
                     weight,
                     learning_rate=self.learning_rate,
-                    penalty=1 / (self.C * self._samples_seen),
+                    penalty=1 / (self.C_ * self._samples_seen),
                     batch_size=self.batch_size,
                     rng=self._rng,
                 )

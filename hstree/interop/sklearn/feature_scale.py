@@ -9,6 +9,8 @@ from hstree._arrays import Float64, segment_ids
 from hstree.interop.sklearn.features import check_not_too_large, largest_magnitude
 from hstree.layers.arithmetic import touched_rows
 
+#: Fraction of the samples that the most frequent feature of texts with stop words occurs in.
+FREQUENT = 1 / 4
 #: Number from which on float32 has whole numbers alone, so that they need not be counts.
 LEAST_UNCOUNTED = 1 << 24
 
@@ -23,7 +25,11 @@ def fit_scale(X: Any, scaling: str) -> tuple[Float64, bool]:
     if scaling == "auto":
         is_count = (X.data == np.rint(X.data)).all() and largest_magnitude(X) < LEAST_UNCOUNTED
         is_positive = (X.data > 0).all()
-        scaling = "none" if not is_positive else "tfidf" if is_count else "unit"
+        # Inverse document frequencies lower frequent features; else they only raise rare ones
+        is_frequent = (
+            np.bincount(touched_rows(X.indices, n_features)[1]).max(initial=0) > FREQUENT * n
+        )
+        scaling = "none" if not is_positive else "tfidf" if is_count and is_frequent else "unit"
 
     if scaling == "tfidf":
         # Few features of a wide X occur

@@ -1,5 +1,6 @@
 """Samples of the linear models: checks, columns that occur, and products of sparse matrices."""
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,8 @@ SMALL_TABLE = 1 << 20
 TABLE_LIMIT = 1 << 22
 #: Columns per stored number from which on a product first drops the empty columns.
 COLUMNS_PER_NUMBER = 64
+#: Weights per stored number of X up to which a product first sorts the weights by feature.
+WEIGHTS_PER_NUMBER = 64
 
 
 # Checks.
@@ -139,8 +142,11 @@ class FeatureColumns:
 # Products.
 
 
-def sparse_product(X: Any, weight: Any) -> Array:
-    """Return the products (n, k) of sparse samples (n, features) and weights (k, features)."""
+def products(X: Any, weight: Any, step: int) -> Iterator[tuple[slice, Array]]:
+    """Yield slices of at most `step` samples, and their products (samples, k) with weights.
+
+    `X` is a CSR array (n, n_features), `weight` a CSR array (k, n_features).
+    """
     if X.shape[1] > COLUMNS_PER_NUMBER * (X.nnz + weight.nnz):
         # Drop the columns that are empty in both
         columns, index = touched_rows(np.r_[X.indices, weight.indices], X.shape[1])
@@ -149,9 +155,22 @@ def sparse_product(X: Any, weight: Any) -> Array:
         X = scipy.sparse.csr_array(content, shape=(X.shape[0], len(columns)))
         content = weight.data, weight_index, weight.indptr
         weight = scipy.sparse.csr_array(content, shape=(weight.shape[0], len(columns)))
+
+    # (n_features, k) weights feature by feature, unless that takes longer than the products
+    table = None
     if weight.shape[1] < X.nnz and weight.shape[0] * weight.shape[1] <= TABLE_LIMIT:
-        return np.asarray(X @ weight.T.toarray(order="C"))
-    return np.asarray((weight @ X.T).toarray().T)
+        table = weight.T.toarray(order="C")
+    elif weight.nnz <= WEIGHTS_PER_NUMBER * X.nnz:
+        table = weight.T.tocsr()
+    for a in range(0, X.shape[0], step):
+        part = slice(a, a + step)
+        product = (weight @ X[part].T).T if table is None else X[part] @ table
+        yield part, product.toarray() if is_sparse(product) else product
+
+
+def sparse_product(X: Any, weight: Any) -> Array:
+    """Return the products (n, k) of sparse samples (n, n_features) and weights (k, n_features)."""
+    return next(products(X, weight, X.shape[0]))[1]
 
 
 def node_logits(

@@ -21,6 +21,7 @@ from hstree.interop.sklearn.features import (
     TABLE_LIMIT,
     Samples,
     node_logits,
+    products,
     sparse_product,
     without_empty_columns,
 )
@@ -38,7 +39,12 @@ BIAS_FEATURE = 0.3
 #: Groups of nodes per job, so that all jobs end at about the same time.
 GROUPS_PER_JOB = 8
 #: Largest number of edges of a tree whose nodes are all scored, instead of searched.
-MAX_SCORED_EDGES = 1024
+MAX_SCORED_EDGES = 1 << 15
+#: Fraction of this number from which on labels above a threshold, which ends a search early, are
+#: searched.
+EARLIER_WITH_THRESHOLD = 1 / 32
+#: Most labels of a sample that are found one after another, in as many passes over all labels.
+MAX_PASSES = 10
 #: Samples of a prediction that are scored or searched together.
 BATCH = 1024
 
@@ -201,24 +207,32 @@ class LabelNodes(NamedTuple):
     weight: Any  #: CSR array (E + 1, n_features)
     bias: Float64  #: (E + 1,)
 
-    def log_prob(self, X: Samples) -> Iterator[tuple[slice, Float64]]:
+    def log_prob(self, X: Samples) -> Iterator[tuple[slice, Array]]:
         """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
         tree = self.tree
         codes = Codes(tree, cache_limit=0)
-        step = max(1, min(BATCH, TABLE_LIMIT // len(self.bias)))
-        for a in range(0, X.shape[0], step):
-            logits = sparse_product(X[a : a + step], self.weight) + self.bias
-            # (E + 1, samples) of each edge, then of the path from the root to its end
-            log_prob = log_sigmoid(logits.T)
-            tree.sum_down(log_prob[:-1])
+        # Rows of the models on the way to each node, the root's own first, and to each code's leaf
+        node_row = np.append(len(tree.child), tree.node_edge[1:])
+        leaf_node = tree.edge_node[codes.leaf_edge]
+        bias = self.bias.astype(self.weight.dtype)
+        step = max(1, min(BATCH, TABLE_LIMIT // len(bias)))
+        for samples, logits in products(X, self.weight, step):
+            logits += bias
+            log_prob = log_sigmoid(logits)
+            # (samples, N) of the path to each node
+            path = log_prob.take(node_row, axis=1)
             if tree.n_nodes == 0:
-                label_log_prob = np.zeros((1, len(logits)))
-            elif tree.has_single_codes:
-                label_log_prob = log_prob[codes.leaf_edge]
-            else:
-                code_log_prob = log_prob[codes.leaf_edge]
-                label_log_prob = np.maximum.reduceat(code_log_prob, codes.label_start[:-1])
-            yield slice(a, a + step), (label_log_prob + log_prob[-1]).T
+                yield samples, path
+                continue
+            for level in tree.levels[1:]:
+                path[:, level.nodes] += path[:, tree.parent[level.nodes]]
+            # (samples, codes), then (samples, V) of the most probable code of each label
+            label_log_prob = log_prob.take(codes.leaf_edge, axis=1)
+            label_log_prob += path.take(leaf_node, axis=1)
+            if not tree.has_single_codes:
+                start = codes.label_start[:-1]
+                label_log_prob = np.maximum.reduceat(label_log_prob, start, axis=1)
+            yield samples, label_log_prob
 
     def search(self, X: Samples, k: int, threshold: float = 0.0) -> Any:
         """Return the probabilities of the k most probable labels from a threshold on.
@@ -229,20 +243,26 @@ class LabelNodes(NamedTuple):
         k = min(k, self.tree.n_labels)
         with np.errstate(divide="ignore"):
             least = float(np.log(threshold))
-        best = self._best_of_all if len(self.bias) <= MAX_SCORED_EDGES else self._best_first
+        limit = MAX_SCORED_EDGES * (EARLIER_WITH_THRESHOLD if threshold > 0 else 1)
+        best = self._best_of_all if len(self.bias) <= limit else self._best_first
         sample, child, log_prob = map(np.concatenate, zip(*best(X, k, least), strict=True))
         start = offsets(np.bincount(sample, minlength=X.shape[0]))
-        content = np.exp(log_prob), ~child, start
+        content = np.exp(log_prob, dtype=np.float64), ~child, start
         return scipy.sparse.csr_array(content, shape=(X.shape[0], self.tree.n_labels))
 
     def _best_of_all(self, X: Samples, k: int, least: float) -> Iterator[BeamEntries]:
         """Yield the labels of some samples at a time, after scoring all labels."""
         for samples, log_prob in self.log_prob(X):
-            kth = np.partition(log_prob, -k, axis=1)[:, -k]
-            sample, label = np.nonzero(log_prob >= np.maximum(kth, least)[:, None])
-            entries = BeamEntries(sample, ~label, log_prob[sample, label])
-            labels, _ = most_probable(entries, len(log_prob), k, 0.0, has_single_codes=True)
-            yield labels._replace(item=labels.item + samples.start)
+            if k <= MAX_PASSES:
+                labels, values = _largest_one_by_one(log_prob, k)
+                item, rank = np.nonzero(values >= least)
+                entries = BeamEntries(item, ~labels[item, rank], values[item, rank])
+            else:
+                kth = np.partition(log_prob, -k, axis=1)[:, -k]
+                item, label = np.nonzero(log_prob >= np.maximum(kth, least)[:, None])
+                entries = BeamEntries(item, ~label, log_prob[item, label])
+                entries, _ = most_probable(entries, len(log_prob), k, 0.0, has_single_codes=True)
+            yield entries._replace(item=entries.item + samples.start)
 
     def _best_first(self, X: Samples, k: int, least: float) -> Iterator[BeamEntries]:
         """Yield the labels of some samples at a time, by best-first search."""
@@ -264,3 +284,20 @@ class LabelNodes(NamedTuple):
         """Return log P(child | node) of all children, for pairs (n,) of a sample and a node."""
         logits = node_logits(X, self.weight, self.bias, self.tree.child_start, item, node)
         return log_sigmoid(logits)
+
+
+def _largest_one_by_one(values: Array, k: int) -> tuple[Int64, Array]:
+    """Return the columns (n, k) of the k largest values of each row, descending, and the values.
+
+    Ties are by column. `values` (n, V), 0 or less, are overwritten.
+    """
+    columns = np.empty((len(values), k), np.int64)
+    largest = np.empty((len(values), k), values.dtype)
+    # What has been taken must be smaller than all others
+    np.maximum(values, np.finfo(values.dtype).min, out=values)
+    for rank in range(k):
+        column = values.argmax(axis=1)[:, None]
+        columns[:, rank] = column[:, 0]
+        largest[:, rank] = np.take_along_axis(values, column, axis=1)[:, 0]
+        np.put_along_axis(values, column, -np.inf, axis=1)
+    return columns, largest

@@ -1,14 +1,16 @@
 """Multi-label classifier: a probabilistic label tree, as a scikit-learn estimator."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import numpy as np
 import scipy.sparse
 from msgspec import Meta
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import MultiLabelBinarizer, normalize
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -28,6 +30,7 @@ from hstree.interop.sklearn.class_tree import (
 )
 from hstree.interop.sklearn.feature_scale import fit_scale, scale_samples
 from hstree.interop.sklearn.features import ACCEPTED, spread_columns, without_empty_columns
+from hstree.interop.sklearn.label_lists import label_lists
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.interop.sklearn.label_tree_files import (
     Config,
@@ -62,16 +65,18 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         Options of the builder. By default kmeans has an `arity` of 10 and `max_leaves` of 100, so
         that up to 100 labels are all under the root.
     tree : Tree, str or path, optional
-        The tree or its file, instead of a builder. Its labels are the columns of `y`, "0" to
-        "V - 1". Other labels are pruned.
-    C : float, default 3.0
+        The tree or its file, instead of a builder. Its labels name the classes: "0" to "V - 1"
+        where `y` is an array. Other labels are pruned.
+    C : float or "auto", default "auto"
         Inverse strength of the penalty, as in `LogisticRegression`, of a node that all n samples
-        reach; ``C * sqrt(n / m)`` for a node that m samples reach.
+        reach; ``C * sqrt(n / m)`` for a node that m samples reach. "auto" is 10 where each sample
+        has one label, else 3.
     scaling : {"auto", "tfidf", "unit", "none"}, default "auto"
         "unit" scales each sample to length one. "tfidf" weights features by their inverse document
         frequency first. "none" divides all samples by one number, their root mean squared length.
-        "auto" is "tfidf" for a training X of whole numbers from 0 to 2**24, "unit" for other
-        numbers that are 0 or more, else "none".
+        "auto" is "tfidf" for a training X of whole numbers from 0 to 2**24 with a feature that over
+        a quarter of the samples have, as texts with stop words. It is "unit" for other numbers that
+        are 0 or more, else "none".
     tol : float, default 0.3
         Tolerance of liblinear's dual coordinate descent, which solves each model in at most 100
         rounds.
@@ -88,13 +93,16 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     Attributes
     ----------
     classes_ : array (V,)
-        Numbers of the columns of `y`; the classes where `y` has one class per sample.
+        Numbers or names of the columns of `y`, or the labels in its lists; the classes where `y`
+        has one class per sample.
     tree_ : Tree
         Its labels name the classes, whole numbers by their digits.
     weight_ : CSR array of float32 (E + 1, n_features)
         Weights of the edges' models, in the order of ``tree_.child``, and last those of the model
         at the root, of whether any label holds.
     bias_ : float array (E + 1,)
+    C_ : float
+        Inverse strength of the penalty.
     scale_ : float array (n_features,)
         Factors of the features.
     n_features_in_ : int
@@ -126,7 +134,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         *,
         builder_options: Mapping[str, Any] | None = None,
         tree: Tree | Folder | None = None,
-        C: Annotated[float, Meta(gt=0)] = 3.0,
+        C: Annotated[float, Meta(gt=0)] | Literal["auto"] = "auto",
         scaling: Literal["auto", "tfidf", "unit", "none"] = "auto",
         tol: Annotated[float, Meta(gt=0)] = 0.3,
         weight_threshold: Annotated[float, Meta(ge=0)] = 0.15,
@@ -154,7 +162,9 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         ----------
         X : array_like or sparse (n, n_features)
         y : array_like or sparse (n, V), or array_like (n,)
-            An indicator of the labels, 0 or 1, or one class per sample.
+            An indicator of the labels, 0 or 1, whose columns have names in a DataFrame; a list of
+            labels per sample, such as ``[["a", "b"], ["c"]]`` or a column of lists; or one class
+            per sample. A list of lists of numbers that are all of one length is an indicator.
 
         Raises
         ------
@@ -165,8 +175,15 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             label of the tree.
         """
         self._check_parameters()
+        names = getattr(y, "columns", None)
+        lists = label_lists(y)
+        self._has_lists = lists is not None
+        if lists is not None:
+            binarizer = MultiLabelBinarizer(sparse_output=True)
+            y = binarizer.fit_transform(lists)
+            names = binarizer.classes_
         X, y = validate_data(self, X, y, multi_output=True, **ACCEPTED)
-        Y = self._set_classes(y)
+        Y = self._set_classes(y, names)
         X = canonical_csr(X)
         self.scale_, self._has_unit_length = fit_scale(X, self.scaling)
         X = scale_samples(X, self.scale_, self._has_unit_length)
@@ -183,7 +200,9 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         self.tree_ = tree
         tree = in_class_order(tree, label_classes(tree, names))
 
-        objective = Objective(self.C, self.tol, self.weight_threshold, seed)
+        has_one_label = (np.diff(Y.indptr) == 1).all()
+        self.C_ = (10.0 if has_one_label else 3.0) if self.C == "auto" else self.C
+        objective = Objective(self.C_, self.tol, self.weight_threshold, seed)
         nodes = fit_nodes(tree, X, Y, objective, self.n_jobs)
         weight = spread_columns(nodes.weight, features, n_features)
         self._model = nodes._replace(weight=weight)
@@ -193,8 +212,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         for option in read_options(ProbabilisticLabelTreeClassifier, UNCHECKED):
             option.checked(getattr(self, option.name))
 
-    def _set_classes(self, y: Any) -> Any:
-        """Set the classes and the kind of `y`; return the indicator (n, V), a CSR array."""
+    def _set_classes(self, y: Any, names: Any) -> Any:
+        """Set the classes and the kind of `y`; return the indicator (n, V), a CSR array.
+
+        `names` are those of the columns, or None.
+        """
         self._is_sparse = scipy.sparse.issparse(y)
         self._is_single = not self._is_sparse and type_of_target(y) in ("binary", "multiclass")
         self._dtype = y.dtype
@@ -211,7 +233,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         Y = indicator(y, "y")
         if Y.nnz == 0:
             raise InputError("no sample has a label; y must be 1 for each label of a sample")
-        self.classes_ = np.arange(Y.shape[1])
+        self.classes_ = np.arange(Y.shape[1]) if names is None else np.array(list(names))
         return Y.astype(np.int8)
 
     def _build_tree(self, X: Any, Y: Any, names: list[str], seed: int) -> Tree:
@@ -267,21 +289,47 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def predict(self, X: Any) -> Any:
         """Return the labels whose probability is `threshold` or more, as an indicator (n, V).
 
-        It is sparse where the training `y` was. Where that had one class per sample, the most
-        probable class of each sample, an array (n,).
+        It is sparse where the training `y` was. Where that had lists of labels, such lists, the
+        most probable label first. Where it had one class per sample, the most probable class of
+        each sample, an array (n,).
         """
         X = self._checked(X)
         if self._is_single:
             return self.classes_[self._model.search(X, 1).indices]
-        labels = self._model.search(X, len(self.classes_), self.threshold).astype(self._dtype)
+        labels = self._model.search(X, len(self.classes_), self.threshold)
+        if self._has_lists:
+            names = self.classes_[labels.indices].tolist()
+            return [names[a:b] for a, b in pairwise(labels.indptr.tolist())]
+        labels = labels.astype(self._dtype)
         labels.data[:] = 1
         return labels if self._is_sparse else labels.toarray()
+
+    def top_k(self, X: Any, k: int = 5) -> tuple[Array, Float64]:
+        """Return the k most probable labels of each sample, exactly, and their log-probabilities.
+
+        Arrays (n, min(k, V)); most probable first, ties by label. Raises OptionError when `k` is
+        not a whole number, 1 or more.
+        """
+        best = self.predict_proba(X, k)
+        shape = best.shape[0], -1
+        with np.errstate(divide="ignore"):
+            log_prob = np.log(best.data.reshape(shape))
+        return self.classes_[best.indices.reshape(shape)], log_prob
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the fraction of the samples whose class, or whose labels all, are predicted."""
+        lists = label_lists(y) if self._has_lists else None
+        if lists is None:
+            return float(super().score(X, y, sample_weight))
+        is_right = [set(a) == set(b) for a, b in zip(self.predict(X), lists, strict=True)]
+        return float(np.average(is_right, weights=sample_weight))
 
     def _checked(self, X: Any) -> Any:
         """Return X as the model takes it."""
         check_is_fitted(self, "_model")
         X = canonical_csr(validate_data(self, X, reset=False, **ACCEPTED))
-        return scale_samples(X, self.scale_, self._has_unit_length)
+        X = scale_samples(X, self.scale_, self._has_unit_length)
+        return X.astype(np.float32)  # as the weights are: twice as fast as float64
 
     @property
     def weight_(self) -> Any:
@@ -305,9 +353,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         plain = bool | int | float | str | None
         names = getattr(self, "feature_names_in_", None)
         parameters = self.get_params().items()
+        is_named = not np.array_equal(self.classes_, np.arange(len(self.classes_)))
         config = Config(
             parameters={name: value for name, value in parameters if isinstance(value, plain)},
-            classes=self.classes_.tolist() if self._is_single else None,
+            classes=self.classes_.tolist() if self._is_single or is_named else None,
+            classes_of="y" if self._is_single else "lists" if self._has_lists else "columns",
             feature_names=None if names is None else names.tolist(),
             has_unit_length=self._has_unit_length,
             sparse=self._is_sparse,
@@ -340,10 +390,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def _restore(self, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
         """Set what `fit` does from the content of a folder."""
         classes = config.classes
-        self._is_single = classes is not None
+        self._is_single = classes is not None and config.classes_of == "y"
+        self._has_lists = config.classes_of == "lists"
         self._is_sparse = config.sparse
         self._dtype = np.dtype(config.dtype)
-        if classes is None and self._dtype.kind not in "biuf":
+        if not self._is_single and self._dtype.kind not in "biuf":
             raise ValueError(f"labels are of type {self._dtype}, not numbers")
         self.classes_ = np.arange(tree.n_labels) if classes is None else np.array(classes)
         if len(self.classes_) != tree.n_labels:

@@ -7,7 +7,7 @@ the other two files, so that files of different trainings are not mixed up.
 
 import hashlib
 import os
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from safetensors.numpy import load as load_tensors
@@ -34,11 +34,13 @@ class Config(msgspec.Struct):
     """What ``config.json`` says about a classifier."""
 
     parameters: dict[str, Any]
-    classes: list[str | int | float | bool] | None
+    classes: list[str | int | float | bool] | None  # None for columns by their numbers
     feature_names: list[str] | None
     has_unit_length: bool
     sparse: bool
     dtype: str
+    #: Whether `classes` are those of samples with one each, columns, or labels in lists.
+    classes_of: Literal["y", "columns", "lists"] = "y"
 
 
 def write_folder(folder: Folder, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
