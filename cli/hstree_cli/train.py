@@ -336,10 +336,12 @@ def classify(
     from hstree.interop.sklearn.label_tree_files import FILES
     from hstree_cli.trees import parse_method
 
-    tree_options: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     if method is not None:
         builder, builder_options = parse_method(method, seed)
-        tree_options = {"builder": builder.name, "builder_options": builder_options}
+        parameters = {"builder": builder.name, "builder_options": builder_options}
+    if C is not None:
+        parameters["C"] = C
     check_outputs(
         Output("-o", output, contents=FILES),
         Output("--json", json),
@@ -353,8 +355,7 @@ def classify(
         read = read_text_train_and_test if has_texts else read_train_and_test
         train_data, test_data = read(train, test)
         start = time.perf_counter()
-        penalty = "auto" if C is None else C
-        model = ProbabilisticLabelTreeClassifier(**tree_options, C=penalty, random_state=seed)
+        model = ProbabilisticLabelTreeClassifier(**parameters, random_state=seed)
         model.fit(train_data.X, train_data.labels if has_texts else train_data.Y)
         fit_seconds = time.perf_counter() - start
         start = time.perf_counter()

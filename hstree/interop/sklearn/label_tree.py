@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import scipy.sparse
 from msgspec import Meta
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import MultiLabelBinarizer, normalize
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -316,12 +315,13 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             log_prob = np.log(best.data.reshape(shape))
         return self.classes_[best.indices.reshape(shape)], log_prob
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the fraction of the samples whose class, or whose labels all, are predicted."""
         lists = label_lists(y) if self._has_lists else None
         if lists is None:
             return float(super().score(X, y, sample_weight))
-        is_right = [set(a) == set(b) for a, b in zip(self.predict(X), lists, strict=True)]
+        pairs = zip(self.predict(X), lists, strict=True)
+        is_right = np.array([set(predicted) == set(labels) for predicted, labels in pairs])
         return float(np.average(is_right, weights=sample_weight))
 
     def _checked(self, X: Any) -> Any:
