@@ -128,12 +128,11 @@ class NetworkTrainer(EpochLoop):
         is_sparse = {id(parameter) for parameter in sparse}
         self._dense = [p for p in self.network.parameters() if id(p) not in is_sparse]
         self._adagrad = RowAdagrad([*sparse, *self.head.parameters()], lr=self.rate)
-        self._adam = None
-        if self._dense:
-            self._adam = torch.optim.Adam(self._dense, lr=self._network_rate)
+        # a group, because a network may have no other parameters
+        self._adam = torch.optim.Adam([{"params": self._dense}], lr=self._network_rate)
         for parameter in self._dense:
             # as Adam's first step makes them, so that a checkpoint may set them before
-            self._adam.state[parameter] = {  # type: ignore[union-attr]
+            self._adam.state[parameter] = {
                 "step": torch.zeros(()),
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
@@ -169,8 +168,7 @@ class NetworkTrainer(EpochLoop):
         check_state(self._model.network_name, self._stream_state, state)
         loss = self.head.loss(hidden.flatten(0, 1).float(), targets)
         self._adagrad.zero_grad()
-        if self._adam is not None:
-            self._adam.zero_grad()
+        self._adam.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self._dense, MAX_NORM)
 
@@ -182,9 +180,8 @@ class NetworkTrainer(EpochLoop):
         # All rates fall together
         self._adagrad.param_groups[0]["lr"] = learning_rate
         self._adagrad.step()
-        if self._adam is not None:
-            self._adam.param_groups[0]["lr"] = self._network_rate * learning_rate / self.rate
-            self._adam.step()
+        self._adam.param_groups[0]["lr"] = self._network_rate * learning_rate / self.rate
+        self._adam.step()
         for kept, new in zip(flat_state(self._stream_state), flat_state(state), strict=True):
             kept.copy_(new.detach())
         return summed
@@ -207,10 +204,9 @@ class NetworkTrainer(EpochLoop):
         """Return the states of the optimisers and of the streams."""
         arrays = {f"state {i}": tensor for i, tensor in enumerate(flat_state(self._stream_state))}
         for optimiser in (self._adagrad, self._adam):
-            if optimiser is not None:
-                for i, parameter in enumerate(optimiser.param_groups[0]["params"]):
-                    for name, tensor in optimiser.state[parameter].items():
-                        arrays[f"{name} of {type(optimiser).__name__} {i}"] = tensor
+            for i, parameter in enumerate(optimiser.param_groups[0]["params"]):
+                for name, tensor in optimiser.state[parameter].items():
+                    arrays[f"{name} of {type(optimiser).__name__} {i}"] = tensor
         return arrays
 
     def noise_state(self) -> dict[str, Any]:
