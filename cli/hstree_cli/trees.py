@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
 
 INPUT_HELP = (
-    "A corpus, words with counts (.tsv), or vectors (.npy, .vec, .bin, GloVe .txt); the method "
-    "determines which."
+    "A corpus, words with counts (.tsv, .csv), or vectors (.npy, .vec, .bin, GloVe .txt); the "
+    "method determines which."
 )
 TREE_HELP = "The tree: .json, .json.gz or .npz."
 METHOD_HELP = 'Method with its options, such as "gmm epsilon=0.4"; `hstree methods` lists all.'

@@ -74,13 +74,16 @@ def test_a_place_is_refused_before_the_work(refused, corpus, monkeypatch):
     refused("vocab", corpus, "-o", "missing/vocab.tsv", saying="missing")
 
 
-def test_a_table_is_neither_a_vocabulary_nor_a_text(hstree, refused, tmp_path):
+def test_a_table_of_counts_is_a_vocabulary_and_no_text(hstree, refused, tmp_path):
+    (tmp_path / "other.csv").write_text("sku,title,units\n1,tea,60\n")
+    refused("build", "-m", "huffman", "other.csv", saying="line 1: ")
     (tmp_path / "items.csv").write_text("item,count\nsku 1,60\nsku 2,5\n")
-    refused("build", "-m", "huffman", "items.csv", saying="line 1: ")
+    hstree("build", "-m", "huffman", "items.csv")
+    assert library.load(tmp_path / "tree.json").labels == ("sku 1", "sku 2")
     refused("vocab", "items.csv", saying=".csv")
     every = ("--text", "--min-count", "1")
     hstree("vocab", "items.csv", *every)
-    hstree("build", "-m", "huffman", "items.csv", *every)
+    hstree("build", "-m", "huffman", "items.csv", *every, "--force")
     assert "1,60" in library.load(tmp_path / "tree.json").labels
 
 
