@@ -1,36 +1,40 @@
-"""Settings of Sphinx: the pages of this folder, and the reference of all public modules."""
+"""Settings of Sphinx: the pages of this folder, and the reference of the public names."""
 
 import inspect
 import re
 import shutil
-from contextlib import suppress
 from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
-from pkgutil import walk_packages
 from typing import Any
 
 import matplotlib
 from docutils import nodes
+from numpy.typing import ArrayLike
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.util.inspect import TypeAliasForwardRef
+from sphinx.ext.autosummary import autosummary_toc
+from sphinx.util.typing import stringify_annotation
 
 import hstree
-from hstree import _arrays
 
 project = "hstree"
 author = "The hstree developers"
 release = hstree.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
 exclude_patterns = ["_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 smartquotes = False  # it would make dashes of the hyphens of options
 suppress_warnings = [
     "ref.footnote",  # numpydoc's references need not be cited in the text
-    "ref.python",  # the type of a parameter may be a word that several classes have as attribute
+    "toc.not_included",  # pages of results and public names are not in the sidebar
 ]
 
 html_theme = "furo"
@@ -40,20 +44,23 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_search_scorer = str(Path(__file__).parent / "_static/scorer.js")
 html_show_copyright = False
+copybutton_prompt_text = ">>> "
+copybutton_selector = "div:not(.highlight-text) > div.highlight pre"  # no button for outputs
 
 myst_heading_anchors = 3  # links to headings, as forges make them
 
 autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
+    # Members of these classes of other packages, and of their bases, are left out.
+    "inherited-members": "BaseEstimator, BaseException, ClassifierMixin, Module, Struct, tuple",
     # Methods that scikit-learn adds to each estimator.
-    "exclude-members": ", ".join(
+    "exclude-members": "get_metadata_routing, "
+    + ", ".join(
         f"set_{method}_request"
         for method in ("fit", "partial_fit", "predict", "predict_proba", "score")
     ),
 }
-autodoc_type_aliases = {name: name for name in ("ArrayLike", *vars(_arrays)) if name[0].isupper()}
-TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
 autodoc_typehints_format = "short"
 napoleon_google_docstring = False
 napoleon_use_ivar = True
@@ -73,53 +80,47 @@ def link_from_docs(app: Sphinx, path: Path, parent: str, content: list[str]) -> 
     content[0] = re.sub(r"\]\(([\w-][\w./-]*)(?!:)", target, content[0])
 
 
-def defined_in(value: object) -> str:
-    """Return the full name under which a public object is documented: where it is defined."""
-    return f"{value.__module__}.{value.__qualname__}"
+#: The names that api.md lists, by the full names of their objects (`hstree.LanguageModel` for
+#: `hstree.models.lbl.LanguageModel`) and, of classes, by the names that docstrings use.
+public_names: dict[str, str] = {}
+reference = (Path(__file__).parent / "api.md").read_text(encoding="utf-8")
+for module, name in re.findall(r"^   (hstree[\w.]*)\.(\w+)$", reference, re.M):
+    value = getattr(import_module(module), name)
+    public_names[f"{value.__module__}.{value.__qualname__}"] = f"{module}.{name}"
+    if inspect.isclass(value):
+        public_names[name] = f"{module}.{name}"
+shutil.rmtree(Path(__file__).parent / "api", ignore_errors=True)  # pages of names that moved
 
 
-def reexported(package: str) -> list[str]:
-    """Return the full names of the objects that a package offers under shorter names."""
-    module = import_module(package)
-    names = [name for name in dir(module) if not name.startswith("_")]  # of hstree, the public ones
-    names = getattr(module, "__all__", names if package == "hstree" else ())
-    values = [getattr(module, name) for name in names]
-    return [
-        defined_in(value)
-        for value in values
-        if (inspect.isclass(value) or inspect.isroutine(value)) and value.__module__ != package
-    ]
-
-
-shutil.rmtree(Path(__file__).parent / "api", ignore_errors=True)  # pages of modules that moved
-packages = [module.name for module in walk_packages(hstree.__path__, "hstree.") if module.ispkg]
-autosummary_context = {"reexported": {name: reexported(name) for name in ["hstree", *packages]}}
-# The package, not the function of the same name that `hstree` offers.
-hstree.builders = import_module("hstree.builders")
-
-
-def use_full_names(app: Sphinx, doctree: nodes.document) -> None:
-    """Link names as the module of the docstring knows them: `Tree` where it imports that."""
+def use_public_names(app: Sphinx, doctree: nodes.document) -> None:
+    """Link the names of docstrings and type hints, such as `Tree.stats`, to their public names."""
     for node in doctree.findall(pending_xref):
-        module, target = node.get("py:module"), node["reftarget"]
-        if node.get("refdomain") != "py" or module is None:
+        if node.get("refdomain") != "py":
             continue
-        with suppress(AttributeError):
-            value = attrgetter(target)(import_module(module))
-            if not hasattr(value, "__qualname__"):
-                continue
-            of_class = getattr(import_module(module), node.get("py:class") or "", None)
-            if not hasattr(of_class, target):
-                node["reftarget"] = defined_in(value)
+        node.attributes.pop("refspecific", None)  # the word "optional" is no attribute of a class
+        target = node["reftarget"]
+        name, dot, member = target.partition(".")
+        if target in public_names:
+            node["reftarget"] = public_names[target]
+        elif name in public_names:
+            node["reftarget"] = public_names[name] + dot + member
 
 
-def leave_out_ranges(
+def leave_out_of_sidebar(app: Sphinx, doctree: nodes.document) -> None:
+    """Leave the pages of public names out of the sidebar, which is a part of every page."""
+    for node in list(doctree.findall(autosummary_toc)):
+        node.parent.remove(node)
+
+
+def shorten_types(
     app: Sphinx, kind: str, name: str, value: Any, options: Any, signature: str | None, returns: Any
 ) -> tuple[str, Any] | None:
-    """Write the types of options without their ranges, and names without their modules."""
+    """Write types without ranges and modules, and those of arrays by their short names."""
     if signature is None:
         return None
     types = re.sub(r"Annotated\[([^,\[\]]+), [\w.~]+\([^()]*\)\]", r"\1", signature)
+    types = types.replace(stringify_annotation(ArrayLike, "smart"), "ArrayLike")
+    types = re.sub(r"~numpy\.ndarray\[[^]]*\], ~numpy\.dtype(\[[^]]*\])\]", r"NDArray\1", types)
     types = re.sub(r"dataclasses\.InitVar\[([^\[\]]+)\]", r"\1", types)
     return re.sub(r"(?<![\w.~])hstree\.", "~hstree.", types), returns
 
@@ -149,7 +150,8 @@ def use_dashes(app: Sphinx, doctree: nodes.document) -> None:
 def draw_tree(app: Sphinx) -> None:
     """Draw the tree of the tutorial."""
     matplotlib.use("Agg")
-    words = hstree.Corpus.read("builtin:python").splits()[0].select_vocabulary(min_count=10)
+    text = hstree.Corpus.read("builtin:python").select_lines(0, 5000)
+    words = text.splits()[0].select_vocabulary(min_count=10)
     axes = hstree.build("huffman", words).plot(max_depth=8)
     axes.figure.savefig(Path(__file__).parent / "_static" / "tree.svg", bbox_inches="tight")
 
@@ -158,8 +160,9 @@ def setup(app: Sphinx) -> None:
     """Register the handlers."""
     app.connect("builder-inited", draw_tree)
     app.connect("autodoc-process-docstring", name_references)
-    app.connect("autodoc-process-signature", leave_out_ranges)
+    app.connect("autodoc-process-signature", shorten_types)
     app.connect("autodoc-skip-member", is_left_out)
     app.connect("doctree-read", use_dashes)
-    app.connect("doctree-read", use_full_names)
+    app.connect("doctree-read", use_public_names)
+    app.connect("doctree-read", leave_out_of_sidebar, priority=0)  # before toctrees are collected
     app.connect("include-read", link_from_docs)

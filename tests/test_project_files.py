@@ -26,6 +26,16 @@ def test_authors_licence_and_keywords_agree():
     assert [line.removeprefix("  - ") for line in keywords.splitlines()] == PROJECT["keywords"]
 
 
+def test_the_oldest_versions_are_those_that_the_project_allows():
+    extras = PROJECT["optional-dependencies"]
+    requirements = PROJECT["dependencies"] + [
+        requirement for extra in ("fast", "gensim", "zstd", "test") for requirement in extras[extra]
+    ]
+    allowed = re.findall(r"^([\w.-]+)>=([\d.]+)", "\n".join(requirements), re.M)
+    oldest = (ROOT / ".ci" / "oldest.txt").read_text(encoding="utf-8")
+    assert sorted(set(allowed)) == sorted(re.findall(r"^([\w.-]+)==([\d.]+)$", oldest, re.M))
+
+
 def test_every_package_of_the_wheel_is_typed():
     packages = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert len(packages) == 2
