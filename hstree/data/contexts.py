@@ -73,15 +73,11 @@ def word_ids(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
 
     Raises InputError when there is such a word and the vocabulary has no ``<unk>``.
     """
-    # Words outside the vocabulary have the id -1
     ids = vocabulary.ids(words)
     unknown = np.flatnonzero(ids < 0)
-    if not unknown.size:
-        return ids
-    if vocabulary.unk is None:
+    if unknown.size:
         word = words[unknown[0]]
         raise InputError(f"{word!r} is not among the labels, and these hold no {UNK}")
-    ids[unknown] = vocabulary.index(UNK)
     return ids
 
 

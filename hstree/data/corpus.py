@@ -130,9 +130,13 @@ class Corpus:
         self.vocabulary = vocabulary
         self.record = _source_record(self.source, vocabulary.source)
 
-        # (types,) vocabulary id of each type of the text, and which types are OOV
+        # (types,) vocabulary id of each type of the text, and which types are OOV: they have the id
+        # of <unk>, as a literal <unk> does, or -1
         self._type_ids = vocabulary.ids(text.types)
-        self._is_oov_type = self._type_ids < 0
+        unk_id = int(vocabulary.ids([UNK])[0])
+        self._is_oov_type: Bool = self._type_ids == unk_id
+        if UNK in text.types:
+            self._is_oov_type[text.types.index(UNK)] = vocabulary.unk is None
 
         # (types,) how often each occurs, which the encoding knows for the whole text
         if type_counts is None:
@@ -145,12 +149,11 @@ class Corpus:
         is_known = ~self._is_oov_type
         self.counts: Int64 = np.zeros(len(vocabulary), np.int64)
         self.counts[self._type_ids[is_known]] = type_counts[is_known]
-        eos, unk = ([i] if i >= 0 else [] for i in vocabulary.ids([EOS, UNK]).tolist())
-        self.n_known_words = int(np.count_nonzero(np.delete(self.counts, eos + unk)))
-        self.counts[unk] += self.n_oov
+        special = [vocabulary.index(word) for word in (EOS, UNK) if word in vocabulary]
+        self.n_known_words = int(np.count_nonzero(np.delete(self.counts, special)))
+        if vocabulary.unk is not None:
+            self.counts[unk_id] += self.n_oov
         self.counts.setflags(write=False)
-        if unk:
-            self._type_ids[self._is_oov_type] = unk
 
     @classmethod
     def read(

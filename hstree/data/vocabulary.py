@@ -268,8 +268,12 @@ class Vocabulary:
         return index
 
     def ids(self, words: Iterable[str]) -> Int32:
-        """Return the ids of words as an int32 array, -1 for words outside the vocabulary."""
-        return np.fromiter(map(self._index.get, words, repeat(-1)), np.int32)
+        """Return the ids of words as an int32 array.
+
+        Words outside the vocabulary have the id of ``<unk>``, or -1 where it is missing.
+        """
+        unk_id = self._index.get(UNK, -1)
+        return np.fromiter(map(self._index.get, words, repeat(unk_id)), np.int32)
 
     @cached_property
     def sha256(self) -> str:

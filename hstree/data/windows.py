@@ -63,6 +63,7 @@ class ContextBatches:
             )
         self.corpus = corpus
         self.context = context
+        # Contexts that begin before the text hold <eos>; without it there are none
         self._eos = int(vocabulary.ids([EOS])[0])
         self.training_counts: Float64 = corpus.counts.astype(np.float64)
 

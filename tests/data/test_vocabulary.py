@@ -109,6 +109,7 @@ def test_an_explicit_order_stays():
     assert vocabulary.words == ("b", "c", "a")
     assert vocabulary.ids(["a", "b", "x", "c"]).tolist() == [2, 0, -1, 1]
     assert vocabulary.ids([]).dtype == np.int32
+    assert Vocabulary(["b", "<unk>"], [1, 1]).ids(["x", "b", "<unk>"]).tolist() == [1, 0, 1]
     assert "a" in vocabulary
     assert 3 not in vocabulary
     assert (vocabulary.unk, vocabulary.eos) == (None, None)
