@@ -33,6 +33,8 @@ CANDIDATES = (
     "huffman",
     "huffman short_list=250",
     "gmm short_list=250",
+    "semantic short_list=250",
+    "sampled samples=1000",
 )
 
 
@@ -51,7 +53,7 @@ def parse(parser: ArgumentParser) -> Namespace:
     parser.add_argument("--words", type=int, help="number of its most frequent words to keep")
     parser.add_argument("--vocabulary", type=Path, help="its words, as `hstree vocab` writes them")
     parser.add_argument("--model", default="gru", help='model and options, as "gru dim=256"')
-    parser.add_argument("--reference", default="sampled samples=1000", help="has the ratio 1")
+    parser.add_argument("--reference", default="sampled", help="has the ratio 1")
     parser.add_argument("--rates", type=float, nargs="+", help="learning rates of the heads")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=120)

@@ -146,7 +146,7 @@ class TorchModel(BaseModel):
 
     predicts: ClassVar[str] = "word given the words before it"
     is_language_model: ClassVar[bool] = True
-    more_candidates: ClassVar[tuple[str, ...]] = ("adaptive",)
+    more_candidates: ClassVar[tuple[str, ...]] = ("semantic short_list=250", "adaptive")
     backend: ClassVar[str] = "PyTorch"
     vector_options: ClassVar[Mapping[str, Any] | None] = {"model": "cbow"}
 
