@@ -22,8 +22,8 @@ from hstree.errors import InputError
 _RULES_VERSION = 4
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+")
 _TOKEN = re.compile(r"\w+(?:[-'.]\w+)*|[^\w\s]")
-#: What code, tables, headings and addresses have, and paragraphs of prose have not.
-_NO_PROSE = ("***", "===", "---", "~~~", "://", "\\", "|")
+#: What code, tables, headings, addresses and data have, and paragraphs of prose have not.
+_NO_PROSE = ("***", "===", "---", "~~~", "://", "\\", "|", "\0")
 
 
 class PythonDocs:

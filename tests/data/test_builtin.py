@@ -43,6 +43,7 @@ def test_topics_come_first_then_docstrings_by_file_each_paragraph_once(library):
         ("x = y + z[0] ** 2 (a formula)", []),
         ("See it at https://example.org for more", []),
         ("Two words.", []),
+        ("A docstring of words with a byte \0 in it.", []),
         ("", []),
     ],
 )

@@ -24,7 +24,7 @@ BAD = [
     (b"\xef\xbb\xbf{}", "malformed"),
     (b'{"a": "\xff"}', "utf-8"),
     (b'{"a": 1', "truncated"),
-    (b'{"a": ' + b"[" * 10_000, "recursion"),
+    (b'{"a": ' + b"[" * 100_000, "(recursion|overflow)"),
     (b"[1]", "Expected `object`, got `array`"),
     (b'{"a": NaN}', "malformed"),
     (b'{"a": -Infinity}', "invalid"),

@@ -20,7 +20,10 @@ def without(*keys):
 
 
 BAD_JSON = [
-    (changed(children=None).replace("null", "[      " * 1100 + "]" * 1100), "nested too deep"),
+    (
+        changed(meta=None).replace("null", '{"a":' * 100_000 + "1" + "}" * 100_000),
+        "nested too deep",
+    ),
     (changed(format="other"), "\"format\" is 'other'"),
     (changed(version=2), "is of version 2; this hstree reads version 1"),
     (without("version"), "is of version None"),
