@@ -47,6 +47,8 @@ EARLIER_WITH_THRESHOLD = 1 / 32
 MAX_PASSES = 10
 #: Samples of a prediction that are scored or searched together.
 BATCH = 1024
+#: Scores of all nodes that are computed together: their arrays stay in the cache.
+SCORES = 1 << 18
 
 
 class Objective(NamedTuple):
@@ -215,7 +217,7 @@ class LabelNodes(NamedTuple):
         node_row = np.append(len(tree.child), tree.node_edge[1:])
         leaf_node = tree.edge_node[codes.leaf_edge]
         bias = self.bias.astype(self.weight.dtype)
-        step = max(1, min(BATCH, TABLE_LIMIT // len(bias)))
+        step = max(1, min(BATCH, SCORES // len(bias)))
         for samples, logits in products(X, self.weight, step):
             logits += bias
             log_prob = log_sigmoid(logits)
