@@ -5,6 +5,7 @@ import re
 import pytest
 
 import hstree as library
+from hstree._text import format_change
 from hstree.experiments import results
 from hstree.models.lbl import LogBilinearTrainer
 
@@ -31,7 +32,7 @@ def test_every_figure_fits_the_terminal(compare, tmp_path, monkeypatch):
         assert [candidate.name for candidate in comparison.candidates] == candidates
         for candidate in comparison.candidates:
             assert f"{candidate.test:.1f}" in ran.out
-            assert f"{candidate.to_flat.ratio:.3f}" in ran.out
+            assert format_change(candidate.to_flat.ratio) in ran.out
             if candidate.training:
                 assert f"{candidate.training.times_flat:,.1f}" in ran.out
         assert len(re.findall(r"^ ─+ *$", ran.out, re.M)) == 1, "one table"
