@@ -210,7 +210,8 @@ def build(
 def _builder_of(function: Callable[..., Tree]) -> Builder:
     """Return the record of a function; PluginError where it has not the signature of a builder."""
     name = getattr(function, "__name__", type(function).__name__)
-    return Builder.of(name, function, function.__module__.partition(".")[0])
+    module = function.__module__ or "__main__"  # None for a function made by exec
+    return Builder.of(name, function, module.partition(".")[0])
 
 
 def _grow_file(

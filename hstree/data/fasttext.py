@@ -23,9 +23,8 @@ class TextData(NamedTuple):
 
 
 def is_fasttext(path: str | os.PathLike[str]) -> bool:
-    """Return whether the first line of a file, which may be packed, has a label of fastText."""
-    first_line = read_unpacked(path).lstrip().partition(b"\n")[0]
-    return any(word.startswith(PREFIX.encode()) for word in first_line.split())
+    """Return whether a file, which may be packed, has a label of fastText in any line."""
+    return PREFIX.encode() in read_unpacked(path)
 
 
 def read_fasttext(path: str | os.PathLike[str]) -> tuple[list[str], list[list[str]]]:

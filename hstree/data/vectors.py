@@ -17,7 +17,7 @@ import numpy as np
 from hstree._arrays import Array, Float32, Float64, Int64, refuse_masked
 from hstree._files import open_regular
 from hstree._options import checked_count
-from hstree._text import quoted
+from hstree._text import brief, quoted
 from hstree.data.arrays import as_array, as_words, get_index
 from hstree.data.provenance import collect_sources
 from hstree.data.vector_files import (
@@ -314,7 +314,7 @@ class WordVectors:
             raise InputError("most_similar needs a word, or a list of words")
         for word in words:
             if word not in self.labels:
-                raise InputError(f"{quoted(word)} is not one of the {len(self):,} words")
+                raise InputError(f"{brief(word)} is not one of the {len(self):,} words")
         rows = np.array([self.labels.index(word) for word in words])
 
         # (d,) sum of the vectors of length 1, those of negative words subtracted

@@ -79,7 +79,7 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
         raise InputError(f"{name}: the file is empty; give lines of the form {form}")
 
     # The first line of a word decides about all
-    if counted and "\t" not in lines[0][1] and ".csv" in Path(name).suffixes:
+    if counted and "\t" not in lines[0][1] and ".csv" in Path(name.lower()).suffixes:
         return _read_csv(name, lines)
     counted = counted or "\t" in lines[0][1]
     expected = "a word, a tab and a whole number" if counted else "a word and nothing else"
@@ -107,10 +107,10 @@ def _read_csv(name: str, lines: Sequence[tuple[int, str]]) -> WordList:
     try:
         for row in rows:
             number, line = lines[rows.line_num - 1]
-            # The first line has the titles, unless its second cell is a count
+            # The first line has the titles, unless it is a word and a count; pandas writes ",0"
             if columns is None:
                 columns = _csv_columns(f"{name}, line {number}", row)
-                if not (len(row) == 2 and _COUNT.fullmatch(row[1])):
+                if not (len(row) == 2 and row[0] and _COUNT.fullmatch(row[1])):
                     continue
             word, count = (row[column] if column < len(row) else "" for column in columns)
             if not word or not _COUNT.fullmatch(count):

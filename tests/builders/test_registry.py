@@ -72,8 +72,13 @@ def test_a_function_is_a_method_too():
     def forgets(words: Vocabulary) -> Tree:
         return Tree(words.words[1:], [0, 2], [~0, ~1])
 
+    def unnamed(words: Vocabulary) -> Tree:
+        raise ValueError("no module")
+
+    unnamed.__module__ = None  # as of a function that exec made
     for function, message in (
         (lambda words: None, "must be annotated"),
+        (unnamed, "no module"),
         (fails, "KeyError"),
         (forgets, "over other words"),
     ):

@@ -52,7 +52,13 @@ def test_a_model_is_replaced_with_force_alone(hstree, refused, files, tmp_path):
 
 def test_texts_of_fasttext_are_counted(hstree, refused, tmp_path):
     """A label of the test alone is a miss, and the model has the words."""
-    lines = ["__label__a __label__x one é word", "", "two __label__b words", "one more __label__a"]
+    lines = [
+        "no",
+        "__label__a __label__x one é word",
+        "",
+        "two __label__b words",
+        "one more __label__a",
+    ]
     (tmp_path / "train.txt").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "test.txt").write_text("__label__b Two __label__c\n__label__a one\nnothing\n")
     hstree("classify", "train.txt", "test.txt", "--json", "r.json", "--C", 100)
@@ -60,7 +66,7 @@ def test_texts_of_fasttext_are_counted(hstree, refused, tmp_path):
     assert precision == pytest.approx(200 / 3)
     model = ProbabilisticLabelTreeClassifier.load(tmp_path / "labels")
     assert model.classes_.tolist() == ["a", "b", "x"]
-    assert model.feature_names_in_.tolist() == ["more", "one", "two", "word", "words", "é"]
+    assert model.feature_names_in_.tolist() == ["more", "no", "one", "two", "word", "words", "é"]
 
     (tmp_path / "none.txt").write_text("no label\n")
     (tmp_path / "latin.txt").write_bytes(b"__label__a \xe9\n")

@@ -311,7 +311,7 @@ def test_the_most_similar_words_have_the_largest_cosines(tmp_path, monkeypatch, 
 
 def test_words_without_a_vector_have_no_similar_words():
     vectors = WordVectors(["a", "b"], np.eye(2))
-    for positive, message in (("c", "'c' is not one of"), ([], "needs a word")):
+    for positive, message in (("c", "'c' is not one of"), ([3], "3 is not"), ([], "needs a word")):
         with pytest.raises(InputError, match=message):
             vectors.most_similar(positive)
     with pytest.raises(OptionError, match="topn"):

@@ -71,21 +71,23 @@ def test_options_without_room_for_a_word_are_refused(option, value):
         Vocabulary.from_counts(["a", EOS], [1, 1], **{option: value})
 
 
+@pytest.mark.parametrize("name", ["items.csv", "ITEMS.CSV"])
 @pytest.mark.parametrize(
     "text",
     [
         'item,count\ncat,3\n"a, b",2\n',
         'sku,units\ncat,3\n"a, b",2\n',
         'cat,3\n\n"a, b",2\n',
+        ',0\ncat,3\n"a, b",2\n',
         'Count,note,Word\n3,,cat\n2,new,"a, b"\n',
         "cat\t3\na, b\t2\n",
     ],
 )
-def test_counts_of_a_csv_file(tmp_path, text):
-    (tmp_path / "items.csv").write_text(text)
-    vocabulary = Vocabulary.from_file(tmp_path / "items.csv")
+def test_counts_of_a_csv_file(tmp_path, text, name):
+    (tmp_path / name).write_text(text)
+    vocabulary = Vocabulary.from_file(tmp_path / name)
     assert (vocabulary.words, vocabulary.counts.tolist()) == (("cat", "a, b"), [3, 2])
-    assert hstree.build("huffman", tmp_path / "items.csv").labels == ("cat", "a, b")
+    assert hstree.build("huffman", tmp_path / name).labels == ("cat", "a, b")
 
 
 @pytest.mark.parametrize(
