@@ -116,6 +116,8 @@ def test_top_k_has_the_likeliest_labels(k):
     probability = np.take_along_axis(model.predict_proba(X), labels, axis=1)
     np.testing.assert_allclose(np.exp(log_prob), probability, rtol=1e-5)
     np.testing.assert_array_equal(labels[:, 0], model.predict_proba(X).argmax(axis=1))
+    with pytest.raises(HstreeError, match="k is None"):
+        model.top_k(X, None)
 
 
 @pytest.mark.parametrize("order", THREE_CYCLES, ids=str)
@@ -198,6 +200,11 @@ def test_lists_of_labels_are_taken_and_predicted(tmp_path, container, names):
     assert model.score(X, container(lists)) == expected.score(X, Y[:, order]) > 0.1
     model.save(tmp_path / "model")
     assert Classifier.load(tmp_path / "model").predict(X) == predicted
+
+
+def test_a_matrix_of_objects_is_not_lists():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        Classifier().fit(np.eye(2), np.array([[0, 1], [1, 0]], object))
 
 
 def test_names_of_columns_are_the_classes(tmp_path):

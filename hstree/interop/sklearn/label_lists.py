@@ -21,7 +21,7 @@ def label_lists(y: Any) -> list[Any] | None:
     rows = y
     if hasattr(y, "to_list"):
         rows = y.to_list()  # of a Series of pandas or polars
-    elif isinstance(y, np.ndarray) and y.dtype == object:
+    elif isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
         rows = y.tolist()
     if not isinstance(rows, list | tuple):
         return None

@@ -309,7 +309,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         Arrays (n, min(k, V)); most probable first, ties by label. Raises OptionError when `k` is
         not a whole number, 1 or more.
         """
-        best = self.predict_proba(X, k)
+        best = self.predict_proba(X, checked_count("k", k))
         shape = best.shape[0], -1
         with np.errstate(divide="ignore"):
             log_prob = np.log(best.data.reshape(shape))
