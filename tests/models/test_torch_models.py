@@ -303,11 +303,13 @@ def test_names_of_networks_are_checked(texts, tmp_path, monkeypatch):
         new_model(tree, **user_network(tmp_path, arguments="deep"))
 
 
-def test_the_program_finds_a_package_in_the_current_folder(tmp_path):
+@pytest.mark.parametrize("network", ["mypackage.net:make", "mypackage/user.py:make"])
+def test_the_program_finds_modules_in_the_folder_of_a_package_or_file(network, tmp_path):
     (tmp_path / "mypackage").mkdir()
     (tmp_path / "mypackage" / "net.py").write_text(CONVOLUTION)
+    (tmp_path / "mypackage" / "user.py").write_text("from net import make\n")
     write_lines(tmp_path / "text.txt", LINES)
-    model = "torch network=mypackage.net:make dim=8"
+    model = f"torch network={network} dim=8"
     # -P: as an installed program, which does not search the current folder
     program = ["-P", "-m", "hstree_cli"]
     train = ["evaluate", "huffman", "text.txt", "--epochs", 1, "--model", model, "--save", "model"]

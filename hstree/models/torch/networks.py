@@ -139,19 +139,22 @@ def rotated(vectors: Tensor) -> Tensor:
 def module_spec(network: str) -> ModuleSpec:
     """Find the module of a function, "package.module:function" or "file.py:function".
 
-    Packages may be in the current folder, which is searched last. Of "package.module:function",
-    this imports the packages, but not the module. Raises OptionError where there is none.
+    Imports are searched last in the folder of the file, or else in the current folder. Of
+    "package.module:function", this imports the packages, but not the module. Raises OptionError
+    where there is none.
     """
     module, _, function = network.rpartition(":")
     if not (module and function.isidentifier()):
         reason = f"is {network!r}; it must be package.module:function or file.py:function"
         raise OptionError.about("network", reason)
-    if module.endswith(".py"):
+    is_file = module.endswith(".py")
+    # an installed program searches neither folder
+    folder = os.path.abspath(os.path.dirname(module) if is_file else "")
+    if folder not in map(os.path.abspath, sys.path):
+        sys.path.append(folder)
+    if is_file:
         spec = spec_from_file_location(Path(module).stem, module)
     else:
-        # an installed program does not search the current folder
-        if not {"", os.getcwd()} & set(sys.path):
-            sys.path.append(os.getcwd())
         try:
             spec = find_spec(module)
         except Exception as error:  # whatever the user's packages raise
