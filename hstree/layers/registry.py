@@ -74,7 +74,7 @@ class LayerKind:
         if not (isinstance(layer, type) and (is_head or issubclass(layer, OutputLayer))):
             raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")
         try:
-            # The annotation of the first parameter says what the layer is over
+            # The annotation of the first parameter is the type of the layer's source
             source, dim, *_ = inspect.signature(layer).parameters
             takes = typing.get_type_hints(layer.__init__).get(source)  # type: ignore[misc]
             if is_head:

@@ -176,7 +176,7 @@ def through_safetensors(state, file):
     return safetensors.torch.load_file(file)
 
 
-#: Ways in which a state is kept.
+#: Formats in which a state is stored.
 KEPT = {
     "state_dict": lambda state, file: state,
     "its tensors": lambda state, file: dict(state),
