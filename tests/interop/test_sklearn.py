@@ -206,6 +206,14 @@ def test_by_default_the_penalty_follows_the_length_of_the_samples(length, C, lay
     assert pytest.approx(C) == Classifier().partial_fit(X, y, np.unique(y)).C_
 
 
+def test_a_penalty_set_between_calls_of_partial_fit_is_used():
+    X, y = problem(3)
+    model = Classifier().partial_fit(X, y, np.unique(y))
+    chosen = model.C_
+    assert chosen == model.partial_fit(2 * X, y).C_
+    assert model.set_params(C=0.5).partial_fit(X, y).C_ == 0.5
+
+
 @pytest.mark.parametrize("order", [*THREE_CYCLES, (0, 1), (1, 0)], ids=str)
 @pytest.mark.parametrize("solver", ["lbfgs", "adagrad", "liblinear"])
 def test_coefficients_of_a_given_flat_tree_are_those_of_the_classes(order, solver, monkeypatch):

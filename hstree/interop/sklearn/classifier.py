@@ -290,7 +290,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
         X = self._start(X, y, weight, known, tree) if is_first else self._with_columns(X)
         targets, weight = self._weighted_targets(y, weight)
-        if is_first:
+        # "auto" is that of the first samples; a number may be set between calls
+        if is_first or self.C != "auto":
             self.C_ = self._choose_penalty(X, weight)
         return self._train(X, targets, weight, 1)
 
