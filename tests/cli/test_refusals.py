@@ -19,7 +19,7 @@ WRONG_USAGE = [
     (f"methods kn{DIGITS}", "kn2 to kn7"),
     ("methods hufman", "did you mean 'huffman'?"),
     ("vocab corpus.txt -q", "`hstree -q vocab ...`"),
-    ("vocab corpus.txt --min-cuont 3", "--min-cuont", "--min-count)"),
+    ("vocab corpus.txt --min-cuont 3", "--min-cuont", "--min-count"),
     ("vocab corpus.txt --min-count", "--min-count", "--help`"),
     # build
     ("build corpus.txt", "--method", "`hstree build --help`"),
