@@ -54,6 +54,12 @@ PATTERNS = (
         "distinguish",
         "Two nodes of one name are told apart.",
     ),
+    Pattern(
+        r"\btrainings\b|\b(a|each|every|one|another|these) training"
+        r"(?=[.,;:)]| (and|as|at|by|ends|has|in|is|of|or|takes|that|to|was|which|with)\b)",
+        "training run",
+        "The epochs of a training, and how it ended.",
+    ),
     Pattern(r"\bin turns\b", "alternately", "All were measured in turns."),
     Pattern(r"\bgo(es)? on\b|\bgoing on\b", "continue", "The better half goes on."),
     Pattern(r"\bcomes? near\b", "say within which distance", "No faster tree comes near it."),
