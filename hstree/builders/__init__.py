@@ -1,8 +1,9 @@
 """Tree-building methods, one per file.
 
-A builder is a plain function from one main input to a `Tree`. Its input and options are read from
-its signature and docstring (`builder`, `hstree._options`); `registry` finds and runs it. An illegal
-value of an option is an `OptionError`. Routines that several builders use are in `shared`.
+A builder is a plain function that takes one main input and returns a `Tree`. The module `builder`
+reads the input and the options from its signature and docstring (with `hstree._options`).
+`registry` finds and runs builders. An illegal value of an option raises `OptionError`. `shared` has
+the routines that several builders use.
 """
 
 from hstree._options import Option, checked_options

@@ -1,4 +1,4 @@
-"""Complete trees, in which every level but the last is full: a baseline."""
+"""Complete trees, a baseline: every level except the last is full."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from hstree.tree import Tree
 
 @checked_options
 def balanced(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -> Tree:
-    """Complete tree over the words, the most frequent first.
+    """Build a complete tree over the words, the most frequent first.
 
     Parameters
     ----------
@@ -24,8 +24,9 @@ def balanced(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -
     Returns
     -------
     Tree
-        Leaves are ordered by frequency, ties by the vocabulary. Code lengths differ by at most one;
-        the first words have the shorter codes. Nodes are numbered level by level. O(V log V).
+        Leaves are in descending order of count; ties keep the order of the vocabulary. Code lengths
+        differ by at most one, and the first words have the shorter codes. Nodes are numbered level
+        by level. O(V log V).
 
     Examples
     --------
@@ -37,7 +38,7 @@ def balanced(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -
 
 
 def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
-    """Return the complete tree over the words in some order.
+    """Return the complete tree over the words in a given order.
 
     Parameters
     ----------
@@ -45,13 +46,13 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     order : int64 array (V,)
         Word ids in the order of the leaves, from left to right.
     arity : int, default 2
-        Number of children of a node, at least 2; V and more give the same.
+        Number of children of a node, at least 2. Values above V give the same tree as V.
 
     Returns
     -------
     Tree
-        Its ``ceil((V - 1) / (arity - 1))`` nodes are numbered level by level. Code lengths differ
-        by at most one; the first words have the shorter ones. Where V does not fit the arity, the
+        The ``ceil((V - 1) / (arity - 1))`` nodes are numbered level by level. Code lengths differ
+        by at most one, and the first words have the shorter codes. If V does not fit the arity, the
         first node of the last level has fewer children. O(V).
 
     Examples
@@ -64,14 +65,14 @@ def complete_tree(vocabulary: Vocabulary, order: Int64, arity: int = 2) -> Tree:
     if n_leaves == 1:
         return Tree(vocabulary.words, [0], [], counts=vocabulary.counts)
     arity = min(arity, n_leaves)
-    # The deepest full level has `width` positions; there are `n_above` nodes on the levels above.
+    # The deepest full level has `width` positions. The levels above it have `n_above` nodes.
     width = 1
     n_above = 0
     while width * arity <= n_leaves:
         n_above += width
         width *= arity
 
-    # The last `n_split` positions of that level are nodes, above the leaves that do not fit in it.
+    # The last `n_split` positions of that level are nodes. Leaves that do not fit are below them.
     n_split = -(-(n_leaves - width) // (arity - 1))
     n_shallow = width - n_split
     child = [

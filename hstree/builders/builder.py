@@ -24,12 +24,12 @@ from hstree.tree import Tree
 
 BuilderInput = Vocabulary | Corpus | WordVectors
 
-#: Types of the main input: their names in messages, and what users can give for them.
+#: Type of the main input -> its name in messages, and a list of the inputs that users can give.
 _INPUTS: dict[type, tuple[str, str]] = {
     Vocabulary: (
         "a vocabulary",
-        "give counts (a dict, a Series, an array), a corpus, or a vocabulary as `Vocabulary.save` "
-        "writes it",
+        "give counts (a dict, a Series, an array), a corpus, or a file written by "
+        "`Vocabulary.save`",
     ),
     Corpus: (
         "a corpus",
@@ -39,13 +39,13 @@ _INPUTS: dict[type, tuple[str, str]] = {
     WordVectors: (
         "word vectors",
         "give an array (V, d), gensim's KeyedVectors or a file of vectors (.npy, word2vec or "
-        "GloVe), or train some with `hstree.CBOW`",
+        "GloVe), or train vectors with `hstree.CBOW`",
     ),
 }
 _COUNT_EXTENSIONS = (".tsv", ".csv")
 _VECTOR_EXTENSIONS = (".npy", ".bin", ".vec")
 
-#: Parameters of `build` and options of the command line, which no builder may have.
+#: Names that options of builders must not have: parameters of `build` and of the command line.
 _RESERVED = {
     "method",
     "input",
@@ -69,18 +69,20 @@ _RESERVED = {
 FROM = Option.of(
     "from",
     Path | None,
-    help="Tree file to grow instead: new words of the input get leaves beside similar words, "
-    "labels that the input lacks are pruned, and all other nodes stay; see hstree.grow.",
+    help="File of a tree to grow instead of building one. New words get leaves beside similar "
+    "words, labels that are not in the input are removed, and all other nodes stay; see "
+    "hstree.grow.",
 )
 
-#: Option of builders without a short list of their own. `build` puts the most frequent words beside
-#: the tree that the builder makes of the others (`shared.short_list`).
+#: Option of builders that have no short list of their own. The builder makes a tree of the less
+#: frequent words, and `build` puts the most frequent words beside it (`shared.short_list`).
 SHORT_LIST = Option.of(
     "short_list",
     Annotated[int, Meta(ge=0)],
     0,
-    help="Number of most frequent words that are children of the root, in order of frequency. The "
-    "tree of the others is one further child of the root; with several trees, each is one.",
+    help="Number of most frequent words that become children of the root, in order of frequency. "
+    "The tree of the other words is the last child of the root; with several trees, each tree is a "
+    "child.",
 )
 
 
@@ -89,7 +91,7 @@ class Builder:
     """A tree-building method."""
 
     name: str
-    function: Callable[..., Tree]  #: makes a `Tree` from the main input and keyword options
+    function: Callable[..., Tree]  #: returns a `Tree` for the main input and keyword options
     takes: type  #: `Vocabulary`, `Corpus` or `WordVectors`
     summary: str  #: first line of the docstring
     options: tuple[Option, ...]
@@ -102,7 +104,7 @@ class Builder:
 
     @classmethod
     def of(cls, name: str, function: Callable[..., Tree], package: str = PACKAGE) -> Self:
-        """Return the record of a function; PluginError where it is not a builder."""
+        """Return the record of a function. Raises PluginError if it is not a builder."""
         refuse = partial(unusable, "builder", name, package)
         try:
             main, *others = inspect.signature(function).parameters.values()
@@ -116,7 +118,9 @@ class Builder:
             raise refuse("its first parameter must be annotated Vocabulary, Corpus or WordVectors")
         for parameter in others:
             if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name in _RESERVED:
-                raise refuse(f"{parameter.name!r} must be keyword-only, and not a name of build's")
+                raise refuse(
+                    f"{parameter.name!r} must be keyword-only, and not a parameter of build"
+                )
             if parameter.default is parameter.empty:
                 raise refuse(f"the option {parameter.name!r} needs a default")
         try:
@@ -126,7 +130,7 @@ class Builder:
             raise refuse(str(error)) from error
         except OptionError as error:
             raise refuse(f"by default, {error}") from error
-        # Options that `build` itself has for these builders
+        # Options that `build` implements for these builders
         if package == PACKAGE and (takes is WordVectors or name == "huffman"):
             options += (FROM,)
         if all(option.name != SHORT_LIST.name for option in options):
@@ -147,29 +151,29 @@ def open_input(
     Parameters
     ----------
     source : str or path
-        A file of vectors for a builder that takes vectors; a corpus for one that takes a corpus.
-        For one that takes a vocabulary, the extension decides: `.tsv` and `.csv` are
-        words with counts; `.npy`, `.bin` and `.vec` are vectors; anything else is a corpus.
+        If the builder takes vectors, a file of vectors. If it takes a corpus, a corpus. If it takes
+        a vocabulary, the extension decides: `.tsv` and `.csv` are words with counts; `.npy`, `.bin`
+        and `.vec` are vectors; anything else is a corpus.
     method : Builder
     vocabulary : Vocabulary, optional
-        Words that a corpus is encoded with.
+        Vocabulary that encodes a corpus.
     labels : str or path, optional
-        Labels file of a `.npy`.
+        File with the labels of a `.npy` file.
     **reading
         Options of `Corpus.read`: `min_count`, `max_size`, `unk`, `lower`, `text`, `cache`.
 
     Raises
     ------
     InputError
-        When the file is no input of the builder.
+        When the builder does not take such a file.
     """
-    # A named corpus is a text, and so is what the user says is one
+    # Named corpora, and files that the user declares as text
     name = os.fspath(source)
     is_named_corpus = name.startswith(("nltk:", "builtin:"))
     if reading.get("text") and method.takes is not WordVectors:
         return Corpus.read(source, vocabulary=vocabulary, **reading)
 
-    # The ending of the name decides about others
+    # For other files, the extension decides
     is_counts = name.removesuffix(".gz").lower().endswith(_COUNT_EXTENSIONS)
     if method.takes is WordVectors:
         if is_named_corpus or is_counts:
@@ -194,10 +198,10 @@ def convert_input(
 ) -> BuilderInput:
     """Convert an input to the type that a builder takes.
 
-    Counts, a text, and vectors with counts serve as a vocabulary. A text is encoded with the words
-    of `vocabulary`; vectors stay as they are. `labels` and `counts` are those of an array. Raises
-    InputError when the input is not convertible, and OptionError when it would be a second
-    vocabulary, or has no use for labels or counts.
+    Counts, a text, and vectors with counts serve as a vocabulary. A text is encoded with
+    `vocabulary`; vectors are returned unchanged. `labels` and `counts` belong to an array. Raises
+    InputError when the input cannot be converted, and OptionError when `vocabulary`, `labels` or
+    `counts` does not apply to it.
     """
     input = _as_typed_input(input, method, vocabulary, labels, counts)
 
@@ -206,14 +210,14 @@ def convert_input(
         corpus = input if vocabulary is None else input.with_vocabulary(vocabulary)
         return corpus if method.takes is Corpus else corpus.counted_vocabulary()
 
-    # Vectors, or words with counts, which vectors may have
+    # Vectors, or words with counts; vectors may have counts, too
     if isinstance(input, WordVectors) and method.takes is WordVectors:
         return input
     if isinstance(input, Vocabulary | WordVectors) and method.takes is Vocabulary:
         if vocabulary is not None:
             raise OptionError(
-                f"{method.name} takes a vocabulary: give that alone, as the input, not beside "
-                "another one"
+                f"{method.name} takes one vocabulary; give it as the input and leave vocabulary= "
+                "out"
             )
         if isinstance(input, Vocabulary):
             return input
@@ -225,7 +229,7 @@ def convert_input(
             )
         return Vocabulary(input.labels, input.counts, source=input.source)
 
-    # Anything else, such as vectors for a builder from texts
+    # Any other input, such as vectors for a builder that takes a text
     kind = "array" if isinstance(input, np.ndarray) else type(input).__name__
     article = "an" if kind[0] in "aeiouAEIOU" else "a"
     raise _input_error(method, _INPUTS.get(type(input), (f"{article} {kind}",))[0])
@@ -236,14 +240,15 @@ def _as_typed_input(
 ) -> Any:
     """Convert an object to vectors, a vocabulary or a corpus; return others unchanged.
 
-    A mapping, or one axis of numbers, holds counts. Two axes are vectors, or lines of token ids
-    where the builder takes no vectors. Other iterables are lines or lists of tokens.
+    A mapping, or an array with one axis, holds counts. An array with two axes holds vectors, or
+    lines of token ids if the builder takes no vectors. Other iterables are lines or lists of
+    tokens.
     """
-    # Whether it is vectors or counts, or else a text. Whole numbers in two axes may be token ids:
-    # the builder, or counts beside them, decides
+    # Decide between vectors, counts and text. A table of integers may hold vectors or token ids: it
+    # holds vectors if the builder takes vectors or if counts are given
     is_typed = isinstance(input, BuilderInput | Mapping)
     axes, is_whole = (0, False) if is_typed else count_axes(input)
-    is_table = hasattr(input, "columns") or hasattr(input, "toarray")  # a DataFrame or sparse
+    is_table = hasattr(input, "columns") or hasattr(input, "toarray")  # DataFrame or sparse matrix
     is_vectors = isinstance(input, WordVectors | KeyedVectorsLike) or (
         axes == 2
         and (method.takes is WordVectors or counts is not None or not (is_whole or is_table))
@@ -252,11 +257,11 @@ def _as_typed_input(
         isinstance(input, Vocabulary | Mapping) or axes == 1
     )
 
-    # Labels and counts that would not be used are an error
+    # Refuse labels and counts that would not be used
     if labels is not None and not (is_vectors or is_counts):
-        raise OptionError.about("labels", "name rows or counts, and the input has none of these")
+        raise OptionError.about("labels", "are only for vectors and counts; leave them out")
     if counts is not None and not is_vectors:
-        raise OptionError.about("counts", "are those of vectors, and the input is none")
+        raise OptionError.about("counts", "are only for vectors; leave them out")
 
     if is_vectors:
         return WordVectors.of(input, labels, counts)
@@ -264,7 +269,7 @@ def _as_typed_input(
     if method.takes is Vocabulary and axes == 2 and 1 in shape and not is_table:
         raise InputError(
             f"an array of shape {tuple(shape)} may be counts or token ids; give counts as "
-            "array.ravel(), lines of token ids as a list of arrays"
+            "array.ravel(), or lines of token ids as a list of arrays"
         )
     if is_counts:
         return Vocabulary.of(input, labels)
@@ -273,6 +278,6 @@ def _as_typed_input(
 
 
 def _input_error(method: Builder, input_name: str) -> InputError:
-    """Return the error of a builder that does not take an input."""
+    """Return the error for an input that the builder does not take."""
     remedy = _INPUTS[method.takes][1]
     return InputError(f"{method.name} takes {method.takes_text}, not {input_name}; {remedy}")

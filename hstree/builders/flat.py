@@ -10,7 +10,7 @@ from hstree.tree import Tree
 
 
 def flat(vocabulary: Vocabulary) -> Tree:
-    """Flat softmax: one root with all words under it.
+    """Build the flat tree: all words are children of the root.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def flat(vocabulary: Vocabulary) -> Tree:
     Returns
     -------
     Tree
-        With V = 2 the root is one logistic decision; with V = 1 there is no node.
+        With V = 2, the root is one logistic decision. With V = 1, there is no node.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def flat(vocabulary: Vocabulary) -> Tree:
 
 
 def flat_tree(labels: Sequence[str], counts: ArrayLike | None = None) -> Tree:
-    """Return one node with all labels under it; of one label, that alone."""
+    """Return the tree whose root has all labels as children; one label has a tree without nodes."""
     if (n := len(labels)) == 1:
         return Tree(labels, [0], [], counts=counts)
     return Tree(labels, [0, n], ~np.arange(n), counts=counts)

@@ -1,7 +1,7 @@
 """Trees of Mnih and Hinton (2008): words split in two by mixtures of Gaussians, level by level.
 
-Words with similar vectors are under the same nodes. The bootstrap supplies the vectors of the
-paper, the mean predicted vectors of a model.
+Words with similar vectors are under the same nodes. In the paper, the vector of a word is the mean
+of the vectors that a model predicted for it; the bootstrap computes such vectors.
 """
 
 from concurrent.futures import CancelledError
@@ -30,8 +30,8 @@ from hstree.data.vectors import WordVectors
 from hstree.errors import OptionError
 from hstree.tree import Tree
 
-#: Fraction of a node's variance that is added to the variances of its components: scikit-learn's
-#: `reg_covar`, but relative.
+#: Fraction of a node's variance that is added to the variances of its components. It corresponds to
+#: `reg_covar` in scikit-learn, but is relative.
 VARIANCE_FLOOR = 1e-6
 #: Minimum variance, for nodes of equal vectors.
 LEAST_VARIANCE = 1e-300
@@ -58,28 +58,28 @@ def gmm(
     vectors : WordVectors
         One vector per word.
     split : {"adaptive", "balanced"}
-        How to divide words between the two children. adaptive: each word goes to the component of
-        higher responsibility. balanced: the words are sorted by the log-odds of the components, and
-        half go to each.
+        How to divide words between the two children. adaptive: each word goes to the component with
+        the higher responsibility. balanced: words are sorted by the log-odds of the components, and
+        each child gets half of them.
     epsilon : float
-        Words go to both children, and so have several codes, if their responsibility differs from
-        0.5 by at most epsilon: with 0.4, from 0.1 to 0.9. Only with adaptive. At 0.5 all words go
-        to both children, until they have max_codes codes.
+        A word goes to both children, and has several codes, if its responsibility differs from
+        0.5 by at most epsilon: with 0.4, from 0.1 to 0.9. With 0.5, all words go to both children,
+        until they have max_codes codes. Only with split "adaptive".
     trees : int
-        Number of trees, each from a random start, side by side under one root.
+        Number of trees side by side under one root, each from its own random start.
     iterations : int
-        Number of rounds of EM for each node.
+        Number of EM rounds for each node.
     max_codes : int
-        Maximum number of codes of a word in each tree.
+        Maximum number of codes per word and tree.
     random_state : int
-        Random seed of the even halves that EM starts from.
+        Random seed for the even halves from which EM starts.
     n_jobs : int, optional
         Number of jobs at a time, as in scikit-learn. The tree does not depend on it.
 
     Returns
     -------
     Tree
-        Binary, except for the root where `trees` is 3 or more.
+        Binary, except for the root if `trees` is 3 or more.
 
     Raises
     ------
@@ -88,16 +88,18 @@ def gmm(
 
     Notes
     -----
-    EM for a node starts from two random even halves of its words. Its variances are kept above
-    `VARIANCE_FLOOR` times the variance of the node. If a child had all words of its node, no word
-    of the node is doubled. If it still had all, the words are split at the median of the axis of
-    largest variance, ties in their order. So every child is smaller than its parent. With an
-    epsilon of 0.5, all words of a node are doubled except the surest word of each child.
+    EM for a node starts from two random even halves of its words. `VARIANCE_FLOOR` times the
+    variance of the node is added to the variance of each component. If a child would get all words
+    of its node, no word of the node goes to both children. If a child still gets all words, they
+    are split at the median of the axis of largest variance, ties in their order. Every child is
+    therefore smaller than its parent. With an epsilon of 0.5, all words of a node go to both
+    children, except the most certain word of each child.
 
-    Tree t of several starts from child t of ``SeedSequence(random_state)``; the first is the tree
-    that ``trees=1`` builds. O(V d) per level and round: a million words of 100 numbers take half a
-    minute, and about twice the memory of the vectors. Above two million words, upper nodes are
-    split by a sample of their rows, and sub-trees are jobs (`hstree.builders.shared.large`).
+    Tree t starts from child t of ``SeedSequence(random_state)``; the first tree is the one that
+    ``trees=1`` builds. O(V d) per level and round: a million words with 100 dimensions take half a
+    minute, and about twice the memory of the vectors. Above two million words, the split of an
+    upper node is computed from a sample of its rows, and jobs build the sub-trees
+    (`hstree.builders.shared.large`).
 
     References
     ----------
@@ -105,7 +107,7 @@ def gmm(
        NIPS 2008, section 4: RANDOM, BALANCED, ADAPTIVE(epsilon).
     """
     if epsilon > 0 and split == "balanced":
-        reason = "needs split 'adaptive'; a balanced split doubles no word"
+        reason = "needs split 'adaptive'; leave epsilon at 0 with split 'balanced'"
         raise OptionError.about("epsilon", reason)
     splitter = MixtureSplitter(split, epsilon, iterations, max_codes)
     seeds = np.random.SeedSequence(random_state).spawn(trees)
@@ -119,7 +121,7 @@ def gmm(
 
 @dataclass(frozen=True)
 class MixtureSplitter(Splitter):
-    """Splits by a mixture of two Gaussians, with the options of `gmm`."""
+    """Splitter by a mixture of two Gaussians, with the options of `gmm`."""
 
     split: str
     epsilon: float
@@ -127,7 +129,7 @@ class MixtureSplitter(Splitter):
     max_codes: int
 
     def draw(self, rng: np.random.Generator, n: int) -> Float64:
-        """Draw numbers whose order is an even split of each node."""
+        """Draw numbers (n,) whose order splits each node evenly."""
         return rng.random(n)
 
     def split_rule(self, vectors: Floating, word_values: None) -> SplitRule:
@@ -145,7 +147,7 @@ class MixtureSplitter(Splitter):
         return split
 
     def fit_scores(self, rows: Floating, word_values: None, rng: np.random.Generator) -> RowScores:
-        """Return the log-odds of the components of a mixture of the rows, as scores."""
+        """Fit a mixture to the rows, and return the log-odds of its components as scores."""
         nodes, X, scale, centre = centre_rows(rows)
         half = split_in_order(nodes, self.draw(rng, len(rows))) == 1
         odds = log_odds(nodes, X, half, self.iterations)
@@ -160,7 +162,7 @@ class MixtureSplitter(Splitter):
     def _assign(self, nodes: Nodes, odds: Float64, X: Floating | None = None) -> Int64:
         """Return the branches (n,) of words by their log-odds (n,).
 
-        Without X (n, d), all words of a node may have the same branch.
+        Without X (n, d), all words of a node may get the same branch.
         """
         if self.split == "balanced":
             return split_in_order(nodes, odds)
@@ -173,13 +175,13 @@ class MixtureSplitter(Splitter):
 
         # (n,) whether a word goes to both children
         if self.epsilon == 0.5:
-            # All do but the surest word of each child.
+            # All words except the most certain word of each child
             order = np.lexsort((odds, branch, nodes.node))
             both = np.ones(len(odds), bool)
             both[order[np.r_[nodes.start[:-1], nodes.start[1:] - 1]]] = False
         else:
             both = np.abs(odds) <= np.log(0.5 + self.epsilon) - np.log(0.5 - self.epsilon)
-            # No word does where one child would then have all words of the node.
+            # No word of a node goes to both if one child would then have all its words
             is_in_child = [~is_second | both, is_second | both]
             has_all = np.logical_and.reduceat(is_in_child, nodes.start[:-1], axis=1)  # (2, S)
             both &= ~(has_all[0] | has_all[1])[nodes.node]
@@ -195,7 +197,7 @@ class LogOdds(NamedTuple):
     constant: Float64  #: (S,)
     quadratic: Float64  #: (S,)
     linear: Float64  #: (S,)
-    mean: Floating  #: (S, d) mean of the lighter component
+    mean: Floating  #: (S, d) mean of the component with the smaller mass
 
 
 def log_odds(nodes: Nodes, X: Floating, is_second: Bool, iterations: int) -> Float64:
@@ -204,9 +206,9 @@ def log_odds(nodes: Nodes, X: Floating, is_second: Bool, iterations: int) -> Flo
     Parameters
     ----------
     nodes : Nodes
-        S nodes of n rows.
+        S nodes with n rows.
     X : float array (n, d)
-        Rows, centred within each node. Products are in their precision, sums in float64.
+        Rows, centred within each node. Products have their precision; sums are float64.
     is_second : bool array (n,)
         Whether EM starts with the row in the second component.
     iterations : int
@@ -215,8 +217,8 @@ def log_odds(nodes: Nodes, X: Floating, is_second: Bool, iterations: int) -> Flo
     Returns
     -------
     log_odds : float64 array (n,)
-        ``log P(second | row) - log P(first | row)``, finite where X is; their `expit` is the
-        responsibility of the second component.
+        ``log P(second | row) - log P(first | row)``, finite if X is; the `expit` of the log-odds is
+        the responsibility of the second component.
     """
     square = np.vecdot(X, X).astype(np.float64)
     odds = np.where(is_second, np.inf, -np.inf)
@@ -224,7 +226,7 @@ def log_odds(nodes: Nodes, X: Floating, is_second: Bool, iterations: int) -> Flo
         if stop_flag.get()[0]:
             raise CancelledError
         fitted = maximise(nodes, X, square, odds)
-        # E-step: the log-odds are a quadratic function of each row.
+        # E-step: the log-odds are a quadratic function of the row
         terms = np.stack([fitted.constant, fitted.quadratic, fitted.linear])
         constant, quadratic, linear = terms.take(nodes.node, axis=1)
         odds = constant + quadratic * square + linear * nodes.dot(X, fitted.mean)
@@ -232,20 +234,21 @@ def log_odds(nodes: Nodes, X: Floating, is_second: Bool, iterations: int) -> Flo
 
 
 def maximise(nodes: Nodes, X: Floating, square: Float64, odds: Float64) -> LogOdds:
-    """Return the log-odds fitted to those (n,) of the rows (n, d) of each node, the M-step.
+    """Fit the mixture of each node to the rows (n, d) and their log-odds (n,): the M-step.
 
-    With centred rows, the means of the two components lie on a line through zero. The sums of the
-    lighter component therefore give those of the other, and one dot product per row gives both
-    distances: ``4 n d`` operations per round. `square` (n,) are the squared lengths of the rows.
+    Rows are centred, so that the means of the two components lie on a line through zero. The sums
+    for the lighter component therefore determine those for the other, and one dot product per row
+    gives both distances: ``4 n d`` operations per round. `square` (n,) holds the squared lengths of
+    the rows.
     """
     d = X.shape[1]
     mass = nodes.size
     spread = nodes.total(square)  # (S,) sum of squared lengths
     least_variance = np.maximum(VARIANCE_FLOOR * spread / (mass * d), LEAST_VARIANCE)
-    # (S,) 1 where the second component is the lighter one, else -1
+    # (S,) 1 if the second component is the lighter one, else -1
     sign = np.where(nodes.total(expit(odds)) <= mass / 2, 1.0, -1.0)
 
-    # (S,) mass, mean and variance of the lighter component, and so of both
+    # (S,) mass, mean and variance of the lighter component, then of the heavier one
     responsibility = expit(sign[nodes.node] * odds)
     light = np.maximum(nodes.total(responsibility), LEAST_FRACTION * mass)
     heavy = mass - light
@@ -258,7 +261,7 @@ def maximise(nodes: Nodes, X: Floating, square: Float64, odds: Float64) -> LogOd
     light_precision = 1 / (light_variance + least_variance)
     heavy_precision = 1 / (heavy_variance + least_variance)
 
-    # (S,) coefficients of the log-odds of the lighter component, then of the second
+    # (S,) coefficients of the log-odds of the lighter component, then of the second component
     constant = np.log(ratio) + d / 2 * np.log(light_precision / heavy_precision)
     constant += mean_square / 2 * (ratio**2 * heavy_precision - light_precision)
     quadratic = (heavy_precision - light_precision) / 2

@@ -1,7 +1,8 @@
-"""Growth of trees: leaves for new labels beside similar labels, with all old nodes kept.
+"""Growth of trees: new labels get leaves beside similar labels, and all old nodes stay.
 
-A leaf beside which a label is put becomes a node of two children. So old nodes keep their children,
-old labels their ids, and the first rows of the grown tree are those of the old one.
+If a new label is placed beside a leaf, that leaf becomes a node with two children. Old nodes
+therefore keep the number of their children, old labels keep their ids, and the first rows of the
+grown tree are the rows of the old tree.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,44 +34,45 @@ Words = WordVectors | KeyedVectorsLike | Vocabulary | Corpus | Mapping[str, int]
 
 
 def grow(tree: Tree, words: Words) -> Tree:
-    """Return a tree grown by leaves for new labels, beside similar labels.
+    """Grow a tree: add leaves for new labels beside similar labels.
 
     Parameters
     ----------
     tree : Tree
         Any tree; labels may have several codes.
     words : WordVectors, DataFrame, Vocabulary, Corpus, dict, Series or iterable of str or int
-        The new labels: vectors, counts, or the labels alone. The index of a DataFrame of vectors or
+        The new labels: vectors, counts, or labels only. The index of a DataFrame of vectors or
         of a Series of counts supplies the labels. Vectors and counts may include labels of the
-        tree: new vectors are compared with theirs, and their counts replace those of the tree.
+        tree. New labels are then compared with the vectors of these labels; given counts replace
+        those of the tree.
 
     Returns
     -------
     Tree
-        The labels of the tree, in their order, then the new ones in theirs. Nodes of the tree keep
-        their numbers and the number of their children; new ones follow, with two children each.
-        So row r of the weights of the tree is row r of the weights of the grown tree
+        The labels of the tree in their order, then the new labels in their order. Nodes of the tree
+        keep their numbers and the number of their children; new nodes follow and have two children
+        each. Row r of the weights is therefore the same in the tree and in the grown tree
         (`carried_rows`).
 
     Raises
     ------
     InputError
-        When a label of a sequence is in the tree, the labels are a set, which has no order, numbers
-        could be labels or counts, no label of the tree has a vector, or neither the tree nor the
-        words have counts of the labels of the tree.
+        When a sequence contains a label of the tree, the labels are a set (which has no order),
+        numbers could be labels or counts, no label of the tree has a vector, or there are counts
+        for some labels only.
 
     Notes
     -----
     With vectors, a new label gets a leaf beside each leaf of the label with the nearest vector.
-    Several new labels beside the same leaf are recursively split in two halves of about equal
-    counts, with the old label among them (Shannon-Fano). Without counts the old label stays next to
-    the root of this part, and the others are in a balanced tree. O(n V d) for n new labels.
+    Several new labels beside the same leaf, and the old label, are recursively split into two
+    halves with about equal counts (Shannon-Fano). Without counts, the old label stays next to the
+    root of this part, and the new labels form a balanced tree. O(n V d) for n new labels.
 
-    Without vectors, the mean code length increases least. New labels are placed one after the
-    other, the most frequent first, beside the leaf with the smallest cost: its count plus the count
-    of the new label times the length of the leaf's code. Counts between two powers of two are
-    replaced by their mean. The count of a label without one is 1; where no label has a count, the
-    leaf is one of the shallowest.
+    Without vectors, the increase in mean code length is minimal. New labels are placed one after
+    the other, the most frequent first, beside the leaf with the smallest cost: the count of the
+    leaf, plus the count of the new label times the length of the leaf's code. Counts between two
+    powers of two are replaced by their mean. A label without a count has the count 1; if no label
+    has a count, the leaf is one of the shallowest.
 
     Examples
     --------
@@ -79,7 +81,7 @@ def grow(tree: Tree, words: Words) -> Tree:
     >>> grown.labels, grown.child.tolist()  # d is beside c
     (('a', 'b', 'c', 'd'), [-1, 1, -2, 2, -3, -4])
     """
-    # The new labels get the ids that follow those of the tree.
+    # New labels get the ids after those of the tree
     words = _as_words_or_vectors(words)
     id_by_label = {label: i for i, label in enumerate(tree.labels)}
     if isinstance(words, WordVectors | Vocabulary):
@@ -100,7 +102,7 @@ def grow(tree: Tree, words: Words) -> Tree:
     ids = np.array([id_by_label[label] for label in labels])  # (n,) label id of each word
     counts = _merge_counts(tree, len(id_by_label), ids, new_counts)
 
-    # Nodes of the tree keep their edges; the two edges of each new node follow.
+    # Nodes of the tree keep their edges; the two edges of each new node follow
     weight = np.ones(len(id_by_label)) if counts is None else np.maximum(counts, 1)
     if isinstance(words, WordVectors):
         child = _place_by_vectors(tree, words, ids, weight, counts is not None)
@@ -118,12 +120,12 @@ def grow(tree: Tree, words: Words) -> Tree:
 
 
 def grow_to_words(tree: Tree, words: BuilderInput, vocabulary: Vocabulary | None) -> Tree:
-    """Prune and grow a tree to just these words.
+    """Prune and grow a tree to exactly these words.
 
-    Beside vectors, the words may be those of a vocabulary. Words without a vector are then placed
-    by their counts.
+    If `words` are vectors, a vocabulary may supply the words. Words without a vector are then
+    placed by their counts.
     """
-    # The labels of the result, and those of the tree that stay
+    # The labels of the result, and the labels of the tree that stay
     if isinstance(words, Corpus):
         words = words.counted_vocabulary()
     wanted: WordVectors | Vocabulary = words
@@ -135,11 +137,12 @@ def grow_to_words(tree: Tree, words: BuilderInput, vocabulary: Vocabulary | None
     if not kept:
         raise InputError(
             f"none of the tree's labels ({quoted(tree.labels[0])}, ...) is among the "
-            f"{len(labels):,} of the input ({quoted(labels[0])}, ...); give a tree of such labels"
+            f"{len(labels):,} labels of the input ({quoted(labels[0])}, ...); give a tree that has "
+            "some of these labels"
         )
     grown = keep_labels(tree, kept)
     if isinstance(words, WordVectors) and vocabulary is not None:
-        # First the counts of the labels that stay, then the words with a vector
+        # First update the counts of the labels that stay, then add the words with a vector
         count = dict(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True))
         grown = grow(grown, {label: count[label] for label in kept})
         grown = grow(grown, split_by_coverage(vocabulary, words)[0])
@@ -158,9 +161,9 @@ def _as_words_or_vectors(words: Any) -> WordVectors | Vocabulary | Sequence[str]
         return Vocabulary.of(words)
     if not hasattr(words, "__iter__") or isinstance(words, str | bytes):
         kind = type(words).__name__
-        raise InputError(f"new labels of type {kind}; give vectors, counts or a list of str")
+        raise InputError(f"new labels have the type {kind}; give vectors, counts or a list of str")
 
-    # Arrays and tables: only an index can name the rows
+    # Arrays and tables: only an index can supply the labels
     axes, _ = count_axes(words)
     index = get_index(words)
     is_named = index is not None and type(index).__name__ != "RangeIndex"
@@ -171,15 +174,15 @@ def _as_words_or_vectors(words: Any) -> WordVectors | Vocabulary | Sequence[str]
     if axes == 1 and index is not None:  # a Series of numbers
         if not is_named:
             raise InputError(
-                "a Series of numbers with a default index is either labels or counts; give labels "
-                "as a list (`.tolist()`), counts with the labels as the index"
+                "a Series of numbers with a default index may hold labels or counts; give labels "
+                "as a list (`.tolist()`), or counts with the labels as the index"
             )
         return Vocabulary.of(words)
     return tuple(as_words(words))
 
 
 def _merge_counts(tree: Tree, n_labels: int, ids: Int64, counts: Int64 | None) -> Int64 | None:
-    """Return the counts (V,) of the grown tree: those of the words, else of the tree, else zero."""
+    """Return the counts (V,) of the grown tree: from the words, else from the tree, else zero."""
     if counts is None and tree.counts is None:
         return None
     merged = np.zeros(n_labels, np.int64)
@@ -187,8 +190,8 @@ def _merge_counts(tree: Tree, n_labels: int, ids: Int64, counts: Int64 | None) -
         merged[: tree.n_labels] = tree.counts
     elif n_lacking := tree.n_labels - int(np.count_nonzero(ids < tree.n_labels)):
         raise InputError(
-            f"the tree has no counts, and the counts of {n_lacking:,} of its labels are not among "
-            "those given; give counts of all labels, or of none"
+            f"the tree has no counts, and {n_lacking:,} of its labels have no count in the input; "
+            "give counts for all labels, or for none"
         )
     if counts is not None:
         merged[ids] = counts
@@ -198,12 +201,12 @@ def _merge_counts(tree: Tree, n_labels: int, ids: Int64, counts: Int64 | None) -
 def _moved_chains(tree: Tree, child: Int64) -> list[list[Any]]:
     """Return the meta entry `COLLAPSED` of a grown tree, given its `child`.
 
-    Names above a leaf that became a node are now above that node.
+    If a leaf became a node, the names above the leaf are now above that node.
     """
     n = tree.n_nodes
     new_code = dict(zip(tree.child.tolist(), child.tolist(), strict=False))
     if n == 0 and len(child) > 0:
-        new_code = {~0: 0}  # the leaf that was the tree is below a root
+        new_code = {~0: 0}  # the tree was a single leaf, which is now below a root
     chains = []
     for number, chain in collapsed_names(tree).items():
         code = number if number < n else ~(number - n)
@@ -214,7 +217,7 @@ def _moved_chains(tree: Tree, child: Int64) -> list[list[Any]]:
 def _place_by_vectors(
     tree: Tree, words: WordVectors, ids: Int64, weight: Array, has_counts: bool
 ) -> Int64:
-    """Return the children of a tree with new words beside the words with the nearest vectors."""
+    """Return `child` of the grown tree, with new words beside the words with nearest vectors."""
     is_new = ids >= tree.n_labels
     edges = tree.child if tree.n_nodes else np.array([~0])
     if not is_new.any():
@@ -228,7 +231,7 @@ def _place_by_vectors(
     old_rows = np.flatnonzero(~is_new)
     nearest = ids[old_rows][_nearest_rows(words.vectors, new_rows, old_rows)]  # (n,) label
 
-    # The leaves by their labels: a new word gets a leaf beside each leaf of its nearest label.
+    # Sort the leaves by label; a new word gets a leaf beside each leaf of its nearest label
     leaves = np.flatnonzero(edges < 0)
     leaves = leaves[np.argsort(~edges[leaves], kind="stable")]
     n_leaves = np.bincount(~edges[leaves])  # (V,)
@@ -236,7 +239,7 @@ def _place_by_vectors(
     new_leaf = leaves[ranges(offsets(n_leaves)[nearest], start)]
     split_leaf, size = np.unique(new_leaf, return_counts=True)
 
-    # (items,) the old label of each leaf that is split and its new labels, the heaviest first
+    # (items,) the old label of each split leaf, and its new labels, the heaviest first
     leaf = np.r_[split_leaf, new_leaf]
     label = np.r_[~edges[split_leaf], np.repeat(ids[is_new], n_leaves[nearest])]
     is_old = label < tree.n_labels
@@ -259,7 +262,7 @@ def _place_by_vectors(
     with progress.task("growing", total=len(label), unit="leaves") as task:
         grown = build_top_down(len(label), split_by_weight, roots=offsets(size + 1), task=task)
 
-    # Each leaf that is split is now the root of its items.
+    # Each split leaf is now the root of its items
     new_child: Int64 = grown.child + tree.n_nodes
     is_leaf = grown.child < 0
     new_child[is_leaf] = ~label[~grown.child[is_leaf]]
@@ -269,7 +272,7 @@ def _place_by_vectors(
 
 
 def _nearest_rows(vectors: Floating, new: Int64, old: Int64) -> Int64:
-    """Return which of the rows `old` (V,) of vectors is nearest to each of the rows `new` (n,)."""
+    """Return the index in `old` (V,) of the row nearest to each row in `new` (n,)."""
     new_vectors = vectors.take(new, axis=0)
     old_vectors = vectors.take(old, axis=0)
     scales = power_of_two_scale(new_vectors), power_of_two_scale(old_vectors)
@@ -278,7 +281,7 @@ def _nearest_rows(vectors: Floating, new: Int64, old: Int64) -> Int64:
     new_vectors = new_vectors * scale - centre
     old_vectors = old_vectors * scale - centre
 
-    # The nearest row has the largest product less half its square.
+    # The nearest row has the largest dot product minus half its square
     half_square = np.vecdot(old_vectors, old_vectors) / 2
     nearest = np.empty(len(new), np.int64)
     step = max(1, MAX_PRODUCTS // len(old))
@@ -289,7 +292,7 @@ def _nearest_rows(vectors: Floating, new: Int64, old: Int64) -> Int64:
 
 
 def _place_by_counts(tree: Tree, weight: Float64) -> Int64:
-    """Return the children of a tree with new labels where weights times lengths grow least."""
+    """Return `child` of the grown tree, with new labels where mean code length increases least."""
     child = tree.child if tree.n_nodes else np.array([~0])
     n_nodes = tree.n_nodes
     # (leaves,) edge, label, weight and code length of each leaf
@@ -298,14 +301,14 @@ def _place_by_counts(tree: Tree, weight: Float64) -> Int64:
     mass = weight[label] / np.bincount(label)[label]
     length = tree.depth[tree.edge_node[edge]] + 1.0 if tree.n_nodes else np.zeros(1)
 
-    # New labels of about the same weight w are placed at once, the heaviest first.
+    # Place new labels of about the same weight w together, the heaviest first
     new = np.arange(tree.n_labels, len(weight))
     order = new[np.argsort(-weight[new], kind="stable")]
     magnitude = np.frexp(weight[order])[1]
     for waiting in np.split(order, np.flatnonzero(np.diff(magnitude)) + 1):
         w = weight[waiting].mean() if len(waiting) else 0.0
         while len(waiting):
-            # The cheapest leaves, up to the first that costs more than a leaf of a split before
+            # The cheapest leaves, up to the first that costs more than a leaf of an earlier split
             cost = mass + w * length
             leaf = np.argsort(cost, kind="stable")[: len(waiting)]
             split_cost = np.minimum(cost[leaf] + w, w * (length[leaf] + 2))
@@ -314,16 +317,16 @@ def _place_by_counts(tree: Tree, weight: Float64) -> Int64:
             added = waiting[: len(leaf)]
             waiting = waiting[len(leaf) :]
 
-            # Each becomes a node over its label and the new one.
+            # Each leaf becomes a node above its label and a new label
             child = np.r_[child, np.stack([~label[leaf], ~added], axis=1).ravel()]
             child[edge[leaf]] = n_nodes + np.arange(len(leaf))
             n_nodes += len(leaf)
             edge[leaf] = len(child) - 2 * len(leaf) + 2 * np.arange(len(leaf))
             length[leaf] += 1
 
-            # The new leaves join the others.
+            # Add the new leaves to the others
             edge = np.r_[edge, edge[leaf] + 1]
             label = np.r_[label, added]
             mass = np.r_[mass, np.full(len(leaf), w)]
             length = np.r_[length, length[leaf]]
-    return child if tree.n_nodes else child[1:]  # without the leaf that was the tree
+    return child if tree.n_nodes else child[1:]  # remove the edge above a tree of one leaf

@@ -1,4 +1,4 @@
-"""Trees by hierarchical k-means, also balanced as in probabilistic label trees and Parabel."""
+"""Hierarchical k-means; balanced on request, as in probabilistic label trees and Parabel."""
 
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -42,15 +42,16 @@ def kmeans(
     vectors : WordVectors
         One vector per word; distances are Euclidean.
     arity : int
-        Number of centres, and so of children, of a node that is split: k.
+        Number of clusters, k, and of children of a node that is split.
     max_leaves : int, optional
-        Nodes of at most this many words, or at most k words, have the words as their children.
+        Maximum number of words of a node that is not split: they are its children. Nodes with at
+        most k words are never split.
     balanced : bool
-        Make the children of a node equally large, up to one word.
+        Whether the children of a node have the same number of words, up to one word.
     iterations : int
         Maximum number of rounds of Lloyd's algorithm for each node.
     random_state : int
-        Random seed of the first centres.
+        Random seed for the initial centres.
     n_jobs : int, optional
         Number of jobs at a time, as in scikit-learn. The tree does not depend on it.
 
@@ -61,20 +62,21 @@ def kmeans(
 
     Notes
     -----
-    The first centres are drawn by k-means++ [1]_. A centre that loses all its words keeps its
-    position, so that a node may have fewer than k children. Where one centre takes all words, as
-    among identical vectors, they are split evenly along the axis of largest variance.
+    The initial centres are drawn by k-means++ [1]_. A centre that loses all its words keeps its
+    position, so that a node may have fewer than k children. If one centre gets all words, for
+    example if their vectors are identical, they are split evenly along the axis of largest
+    variance.
 
-    With `balanced`, the first child takes the words nearest to the first centre, relative to the
-    nearest of the other centres. The second takes its part of the rest in the same way, and so on.
-    With two centres this sorts the words by the difference of their distances and splits them in
-    the middle, as Parabel does [2]_.
+    With `balanced`, the first child gets the words nearest to the first centre, relative to the
+    nearest of the other centres. The second child gets its part of the remaining words in the same
+    way, and so on. With two centres, words are sorted by the difference of their distances and
+    split in the middle, as in Parabel [2]_.
 
-    O(k V d) per level and round. The rounding of compiled sums differs: words that are about as
-    near to two centres may go to the other one.
+    O(k V d) per level and round. Compiled code rounds sums differently: a word that is about
+    equally near to two centres may go to the other one.
 
-    Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
-    (`hstree.builders.shared.large`).
+    Above two million words, the split of an upper node is computed from a sample of its rows, and
+    jobs build the sub-trees (`hstree.builders.shared.large`).
 
     References
     ----------
@@ -93,7 +95,7 @@ def kmeans(
 
 @dataclass(frozen=True)
 class KMeansSplitter(Splitter):
-    """Splits by k-means, with the options of `kmeans`."""
+    """Splitter by k-means, with the options of `kmeans`."""
 
     balanced: bool
     iterations: int
@@ -101,7 +103,7 @@ class KMeansSplitter(Splitter):
     max_leaves: int = 0
 
     def draw(self, rng: np.random.Generator, n: int) -> Float64:
-        """Draw Gumbel noise (k, n): it decides the first k centres."""
+        """Draw Gumbel noise (k, n), which determines the initial k centres."""
         return rng.gumbel(size=(self.arity, n))
 
     def split_rule(self, vectors: Floating, word_values: None) -> SplitRule:
@@ -119,11 +121,11 @@ class KMeansSplitter(Splitter):
         return split
 
     def fit_scores(self, rows: Floating, word_values: None, rng: np.random.Generator) -> RowScores:
-        """Return the squared distances to the centres of the rows, less the rows' squares."""
+        """Cluster the rows; return the squared distance to each centre, minus the row's square."""
         nodes, X, scale, centre = centre_rows(rows)
         centres = draw_centres(nodes, X, self.draw(rng, len(rows)))
         branch = cluster_rows(nodes, X, centres, self.balanced, self.iterations)
-        # (k, d) means of the clusters; an empty one keeps its first centre
+        # (k, d) means of the clusters; an empty cluster keeps its initial centre
         mean = np.empty((self.arity, X.shape[1]), X.dtype)
         for j, first_centre in enumerate(centres):
             members = X[branch == j]
@@ -137,10 +139,10 @@ class KMeansSplitter(Splitter):
 
 
 def draw_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
-    """Draw k rows of each node by k-means++: a list of k arrays (S, d).
+    """Draw k rows from each node by k-means++; return a list of k arrays (S, d).
 
     The probability of a row is proportional to its squared distance to the nearest row drawn
-    before. The row with the largest log(probability) + Gumbel noise (k, n) is such a draw.
+    before. The row with the largest log(probability) + Gumbel noise (k, n) has this distribution.
     """
     square = np.vecdot(X, X).astype(np.float64)
     nearest = np.ones(len(X))  # squared distance to the nearest centre; the first draw is uniform
@@ -148,12 +150,12 @@ def draw_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
     for row_noise in noise:
         if stop_flag.get()[0]:
             raise CancelledError
-        # A row that is a centre has the probability 0
+        # A row that is a centre has probability 0
         with np.errstate(divide="ignore"):
             key = np.log(nearest) + row_noise
         last_in_order = np.lexsort((key, nodes.node))[nodes.start[1:] - 1]
         centres.append(X[last_in_order])
-        # Rounding may leave a small negative distance. The first distances replace the ones
+        # Rounding may give a small negative distance. The first distances replace the initial ones
         distance = np.maximum(square + _distances(nodes, X, centres[-1]), 0)
         nearest = np.minimum(nearest, distance) if len(centres) > 1 else distance
     return centres
@@ -162,9 +164,9 @@ def draw_centres(nodes: Nodes, X: Floating, noise: Float64) -> list[Floating]:
 def cluster_rows(
     nodes: Nodes, X: Floating, centres: list[Floating], balanced: bool, iterations: int
 ) -> Int64:
-    """Return the cluster (n,) of each row by Lloyd's algorithm from first centres (S, d).
+    """Return the cluster (n,) of each row, by Lloyd's algorithm from initial centres (S, d).
 
-    The list of centres is changed. The result has no meaning once `stop_flag` is set.
+    Changes the list of centres. The result has no meaning once `stop_flag` is set.
     """
     fast = compiled()
     if fast is not None and not balanced and fast.is_supported(X):
@@ -180,7 +182,7 @@ def cluster_rows(
             break
         branch = nearest
         for j in range(len(centres)):
-            # (S, d) means over the rows of each node's cluster j; an empty one keeps its centre
+            # (S, d) mean over the rows of cluster j in each node; an empty cluster keeps its centre
             weight = (branch == j).astype(np.float64)
             n_rows = nodes.total(weight)
             weight /= np.maximum(n_rows, 1)[nodes.node]
@@ -190,24 +192,24 @@ def cluster_rows(
 
 
 def _distances(nodes: Nodes, X: Floating, centre: Floating) -> Float64:
-    """Return squared distances (n,) to each node's centre (S, d), minus the rows' squares."""
+    """Return the squared distance (n,) to the node's centre (S, d), minus the row's square."""
     square = np.vecdot(centre, centre).astype(np.float64)
     return np.asarray(square[nodes.node] - 2 * nodes.dot(X, centre))
 
 
 def _split_evenly(nodes: Nodes, distance: Float64) -> Int64:
-    """Split the rows of each node evenly by their distances (k, n) to its k centres."""
+    """Split the rows of each node evenly, by their distances (k, n) to its k centres."""
     k, n = distance.shape
     branch = np.full(n, k - 1)
     # (k, n) distance to the nearest of the centres j, ..., k - 1
     nearest_later = np.minimum.accumulate(distance[::-1], axis=0)[::-1]
-    # (k, S) end of each branch in its node; the differences are the sizes of the branches
+    # (k, S) end of each branch within its node; the differences are the sizes of the branches
     ends = -(-nodes.size * np.arange(k)[:, None] // k)
-    # Each centre takes its rows; `rest` are the rows that are left, `n_left` (S,) their numbers.
+    # Each centre takes its rows; `rest` holds the remaining rows, and `n_left` (S,) their numbers
     rest = np.arange(n)
     n_left = nodes.size
     for j, n_wanted in enumerate(np.diff(ends, axis=0)):
-        # Centre j takes the rows that would lose most by the nearest of the later centres
+        # Centre j takes the rows whose distance to the nearest later centre is larger by most
         lead = distance[j, rest] - nearest_later[j + 1, rest]
         order = rest[np.lexsort((lead, nodes.node[rest]))]
         node = nodes.node[order]

@@ -1,4 +1,4 @@
-"""Agglomerative clusterings as trees: each merge is a node, the last one the root."""
+"""Agglomerative clusterings as trees: each merge is a node, and the last merge is the root."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,11 +20,11 @@ from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.order import reorder
 
-#: Maximum number of labels: V^2 distances are 3.2 GB of float64.
+#: Maximum number of labels: V^2 distances in float64 take 3.2 GB.
 MAX_LABELS = 20_000
-#: Seconds for each pair of words: 23 seconds for 20,000 words.
+#: Seconds per pair of words: 23 seconds for 20,000 words.
 SECONDS_PER_PAIR = 23 / 20_000**2
-#: Number of words above which another process clusters, since scipy does not answer Ctrl-C.
+#: Number of words above which another process clusters, since Ctrl-C does not interrupt SciPy.
 WORTH_PROCESS = 3_000
 
 Criterion = Literal["ward", "average", "complete", "single", "weighted", "centroid", "median"]
@@ -32,20 +32,20 @@ Criterion = Literal["ward", "average", "complete", "single", "weighted", "centro
 
 @checked_options
 def linkage(vectors: WordVectors, *, criterion: Criterion = "ward") -> Tree:
-    """Merge the two nearest clusters of words, until one is left.
+    """Merge the two nearest clusters of words until one cluster remains.
 
     Parameters
     ----------
     vectors : WordVectors
-        At most 20,000 words, since all their Euclidean distances are held in memory. For distances
-        of directions, scale the vectors to length one.
+        At most 20,000 words, since all Euclidean distances between them are held in memory. To
+        compare directions, scale the vectors to length one.
     criterion : {"ward", "average", "complete", "single", "weighted", "centroid", "median"}
-        Distance of two clusters: the `method` of ``scipy.cluster.hierarchy.linkage``.
+        Distance between two clusters: the `method` of ``scipy.cluster.hierarchy.linkage``.
 
     Returns
     -------
     Tree
-        Binary, with one code per label; not balanced, and possibly deep ("single").
+        Binary, with one code per label. It is not balanced, and may be deep (criterion "single").
 
     Raises
     ------
@@ -54,8 +54,8 @@ def linkage(vectors: WordVectors, *, criterion: Criterion = "ward") -> Tree:
 
     Notes
     -----
-    The merges are those of ``scipy.cluster.hierarchy.linkage``, ties too. O(V^2 d) time, 8 V^2
-    bytes; centroid and median O(V^3) at worst.
+    The merges are those of ``scipy.cluster.hierarchy.linkage``, including ties. O(V^2 d) time and
+    8 V^2 bytes; O(V^3) time for centroid and median in the worst case.
 
     References
     ----------
@@ -67,10 +67,10 @@ def linkage(vectors: WordVectors, *, criterion: Criterion = "ward") -> Tree:
         gigabytes = n_words**2 * 8 / 1e9
         time = duration(SECONDS_PER_PAIR * n_words**2)
         raise InputError(
-            f"linkage of {n_words:,} words takes {gigabytes:,.0f} GB for all their distances, and "
-            f"{time} or more; the limit is {MAX_LABELS:,} words: take kmeans or gmm, or fewer words"
+            f"linkage of {n_words:,} words takes {gigabytes:,.0f} GB for their distances, and "
+            f"{time} or more; the limit is {MAX_LABELS:,} words: use kmeans or gmm, or fewer words"
         )
-    # In another process, which Ctrl-C can end: SciPy cannot be interrupted
+    # Cluster many words in another process, which Ctrl-C can end; SciPy cannot be interrupted
     cluster = partial(linkage_matrix, criterion)
     n_jobs = 2 if n_words > WORTH_PROCESS else 1
     with progress.task("linkage"):
@@ -87,15 +87,15 @@ def tree_from_linkage(
     ----------
     merges : array_like (V - 1, 2 or more)
         Row i merges two clusters into cluster V + i; a cluster below V is a label. Only the first
-        two columns are read: scipy's linkage matrix, or scikit-learn's `children_`.
+        two columns are read. SciPy's linkage matrix and scikit-learn's `children_` have this form.
     labels : sequence of str, length V
     counts : array_like of int, shape (V,), optional
 
     Returns
     -------
     Tree
-        The last merge is the root; the others follow level by level, those of a level from the
-        last to the first. The cluster in the first column is the first child.
+        The last merge is the root. The other merges follow level by level, and within a level from
+        the last to the first. The cluster in the first column is the first child.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def tree_from_linkage(
 
 
 def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
-    """Return the two clusters of each merge, int64 (V - 1, 2); InputError where it is no tree."""
+    """Return the clusters of each merge, int64 (V - 1, 2). Raises InputError if it is no tree."""
     refuse_masked(merges, "merges")
     matrix = np.asarray(merges)
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiu":
@@ -126,11 +126,11 @@ def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
         )
     if len(matrix) != n_labels - 1:
         raise InputError(
-            f"{len(matrix)} merges for {n_labels} labels; {n_labels} labels need {n_labels - 1}, "
-            "until one cluster is left"
+            f"the linkage has {len(matrix)} merges for {n_labels} labels; give {n_labels - 1} "
+            "merges, so that one cluster remains"
         )
 
-    # A merge takes labels and clusters of the rows before.
+    # A merge may use labels, and clusters of earlier rows
     with np.errstate(invalid="ignore"):  # NaN differs from its integer below
         pair = matrix[:, :2].astype(np.int64)
     first_unknown = n_labels + np.arange(n_labels - 1)[:, None]
@@ -139,10 +139,10 @@ def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
         row, column = (int(i) for i in np.argwhere(is_unknown)[0])
         raise InputError(
             f"row {row} of the linkage merges the cluster {matrix[row, column]}, which does not "
-            f"exist; up to that row there are clusters 0 to {n_labels + row - 1}"
+            f"exist; this row can merge the clusters 0 to {n_labels + row - 1}"
         )
 
-    # Each is merged once.
+    # Each cluster is merged once
     if len(np.unique(pair)) < pair.size:
         repeated = int(np.argmax(np.bincount(pair.ravel())))
         raise InputError(f"the linkage merges cluster {repeated} twice; merge each once")
@@ -150,5 +150,5 @@ def _checked_merges(merges: ArrayLike, n_labels: int) -> Int64:
 
 
 def linkage_matrix(criterion: Criterion, X: Float64) -> Float64:
-    """Return the linkage matrix (n - 1, 4) of rows (n, d) by a criterion."""
+    """Return the linkage matrix (n - 1, 4) of rows (n, d) for a criterion."""
     return hierarchy.linkage(pdist(X), criterion) if len(X) > 1 else np.empty((0, 4))

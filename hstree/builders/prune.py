@@ -1,4 +1,4 @@
-"""Removal of labels from a tree, and of the nodes that then decide nothing."""
+"""Removal of labels from a tree, and of nodes that no longer have two children."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -14,17 +14,17 @@ from hstree.tree.content import COLLAPSED
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.order import reorder
 
-#: Child of an edge that is left out.
+#: Child of a removed edge.
 GONE = int(np.iinfo(np.int64).min)
 
 
 def prune(tree: Tree, labels: Iterable[str]) -> Tree:
-    """Remove all labels of a tree but these, and the nodes that then have one child or none.
+    """Remove all labels except these, and the nodes that then have fewer than two children.
 
     The order of `labels`, which may be a set, has no effect. Labels, nodes and children keep their
-    order, and nodes their names; a label that would occur twice under a node remains once. For the
-    weight rows, see `carried_rows`. Raises InputError when a label is not in the tree, or there is
-    none.
+    order, and nodes keep their names. A label that would be twice a child of the same node remains
+    once. For the weight rows, see `carried_rows`. Raises InputError when a label is not in the
+    tree, or when `labels` is empty.
 
     Examples
     --------
@@ -34,19 +34,19 @@ def prune(tree: Tree, labels: Iterable[str]) -> Tree:
     """
     labels = as_words(list(labels) if isinstance(labels, set | frozenset) else labels)
     if not labels:
-        raise InputError("a tree has one label or more; name those that are to stay")
+        raise InputError("there are no labels to keep; give one label or more of the tree")
     if unknown := set(labels).difference(tree.labels):
         raise InputError(
-            f"{quoted(min(unknown))} is not a label of the tree; name those that are to stay"
+            f"{quoted(min(unknown))} is not a label of the tree; give only labels of the tree"
         )
     return keep_labels(tree, labels)
 
 
 def keep_labels(tree: Tree, labels: Iterable[str]) -> Tree:
-    """Remove all labels but these, as `prune`; labels that the tree lacks have no effect.
+    """Remove all labels except these, as `prune` does; ignore labels that are not in the tree.
 
-    A tree that would keep all its labels or none is returned as it is. A taxonomy's tree keeps the
-    names of the nodes that are left out (`hstree.tree.hierarchy`).
+    If all labels or none would stay, the tree is returned unchanged. A tree made from a taxonomy
+    keeps the names of removed nodes (`hstree.tree.hierarchy`).
     """
     wanted = set(labels)
     is_kept = np.array([label in wanted for label in tree.labels])
@@ -54,7 +54,7 @@ def keep_labels(tree: Tree, labels: Iterable[str]) -> Tree:
         return tree
     rest = remainder(tree, is_kept)
 
-    # Labels get new numbers.
+    # Renumber the labels
     child = rest.child.copy()
     label_number = np.cumsum(is_kept) - 1
     is_leaf = child < 0
@@ -75,10 +75,10 @@ def keep_labels(tree: Tree, labels: Iterable[str]) -> Tree:
 
 
 def _collapsed_chains(tree: Tree, nodes: Int64, labels: Int64) -> list[list[Any]]:
-    """Return the meta entry `COLLAPSED` when these nodes and labels of a taxonomy are left.
+    """Return the meta entry `COLLAPSED` of a taxonomy's tree that keeps these nodes and labels.
 
-    It lists the chains of names that are no longer nodes: each begins with the node or ``~label``
-    below them, and goes down from the topmost name.
+    The entry lists chains of names that are no longer nodes. Each chain begins with the node or
+    ``~label`` below the names; the names follow from the topmost downwards.
     """
     levels = Hierarchy(tree)
     item = levels.last[np.r_[nodes, tree.n_nodes + labels]]
@@ -98,28 +98,28 @@ def _collapsed_chains(tree: Tree, nodes: Int64, labels: Int64) -> list[list[Any]
 
 
 class Remainder(NamedTuple):
-    """Nodes and edges that are left of a tree without some labels."""
+    """Nodes and edges that remain when some labels of a tree are removed."""
 
     child_start: Int64  #: as in `Tree`
-    child: Int64  #: as in `Tree`, with the label ids of the whole tree
-    nodes: Int64  #: (n,) number of each node in the whole tree, ascending
-    edges: Int64  #: (e,) number of each edge in the whole tree, ascending
+    child: Int64  #: as in `Tree`, with the label ids of the original tree
+    nodes: Int64  #: (n,) number of each node in the original tree, ascending
+    edges: Int64  #: (e,) number of each edge in the original tree, ascending
 
 
 def remainder(tree: Tree, is_kept: Bool) -> Remainder:
-    """Return the nodes and edges that are left of a tree with the labels of a mask (V,)."""
+    """Return the nodes and edges that remain when a tree keeps the labels in a mask (V,)."""
     if is_kept.all():
         edges = np.arange(len(tree.child))
         return Remainder(tree.child_start, tree.child, np.arange(tree.n_nodes), edges)
 
-    # Remove edges to labels that are not kept, then those to nodes without a decision
+    # Remove edges to labels that are not kept, then edges to nodes without a decision
     is_removed = np.zeros(len(tree.child), bool)
     is_leaf = tree.child < 0
     is_removed[is_leaf] = ~is_kept[~tree.child[is_leaf]]
     levels = [level.edges for level in reversed(tree.levels)]
     child = collapse(tree.edge_node, np.where(is_removed, GONE, tree.child), levels)
 
-    # Number the nodes that are left, parents before children
+    # Number the remaining nodes, parents before children
     edges = np.flatnonzero(child != GONE)
     fan_out = np.bincount(tree.edge_node[edges], minlength=tree.n_nodes)
     nodes = np.flatnonzero(fan_out)
@@ -128,26 +128,26 @@ def remainder(tree: Tree, is_kept: Bool) -> Remainder:
 
 
 def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:
-    """Leave out nodes with one child or none, and return the new `child`, `GONE` for no child.
+    """Remove nodes with fewer than two children; return the new `child`, `GONE` for no child.
 
-    Edges (E,) lead from `node` to `child`, a node, ``~label`` or `GONE`; `levels` are the edges
-    that leave each level, the deepest first. A node with one child is replaced by that child; of
-    equal children of a node the first remains.
+    Edges (E,) lead from `node` to `child`: a node, ``~label`` or `GONE`. `levels` holds the edges
+    that leave each level, the deepest first. A node with one child is replaced by that child. Of
+    equal children of a node, the first remains.
     """
     child = child.copy()
-    replacement = np.full(max(node.max(), child.max()) + 1, GONE)  # (N,) of each node
+    replacement = np.full(max(node.max(), child.max()) + 1, GONE)  # (N,) replacement of each node
     for edges in levels:
-        # The nodes below were replaced before.
+        # The nodes below have already been replaced
         inner = edges[child[edges] >= 0]
         child[inner] = replacement[child[inner]]
 
-        # (2, children) distinct children of each node, and their edges
+        # (2, children) node and child of each distinct child, and (children,) their edges
         pairs, first = np.unique(np.stack([node[edges], child[edges]]), axis=1, return_index=True)
         is_left = pairs[1] != GONE
         pairs = pairs[:, is_left]
         first = first[is_left]
 
-        # A node of several children remains; one of a single child is replaced by that child.
+        # A node with several children remains; a node with one child is replaced by that child
         head = np.flatnonzero(np.diff(pairs[0], prepend=-1))
         size = np.diff(head, append=pairs.shape[1])
         replacement[pairs[0, head]] = np.where(size > 1, pairs[0, head], pairs[1, head])

@@ -1,4 +1,4 @@
-"""Random trees: the baseline for trees that use counts or vectors."""
+"""Random trees: a baseline for trees that use counts or vectors."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from hstree.tree import Tree
 def random(
     vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2, random_state: RandomState = 0
 ) -> Tree:
-    """Complete tree over the words in random order.
+    """Build a complete tree over the words in random order.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ def random(
     arity : int
         Number of children of each node.
     random_state : int
-        Random seed of the order.
+        Random seed for the order.
 
     Returns
     -------
     Tree
-        Complete, with the words in uniformly random order, so that code lengths differ by at most
-        one: the RANDOM tree of Mnih and Hinton, from which their bootstrap starts [1]_. Nodes are
+        The order of the words is uniformly random, and code lengths differ by at most one. This is
+        the RANDOM tree of Mnih and Hinton, from which their bootstrap starts [1]_. Nodes are
         numbered level by level. O(V).
 
     References

@@ -1,6 +1,6 @@
-"""Builders by name, including those of other packages, and `build`, which runs one.
+"""Builders by name, including those of other packages, and `build`, which runs a builder.
 
-Another package adds its own through the entry-point group ``hstree.builders``::
+Another package adds a builder through the entry-point group ``hstree.builders``::
 
     [project.entry-points."hstree.builders"]
     zigzag = "their_package.trees:zigzag"
@@ -43,8 +43,8 @@ from hstree.errors import (
 from hstree.tree import Tree, load
 from hstree.tree.files import dump_meta
 
-#: hstree's own builders: method -> module and function. They are imported when they are used, so
-#: that a method does not import the libraries of another.
+#: Built-in builders: method -> module and function. A builder is imported when it is used, so that
+#: a method does not import the libraries of other methods.
 NATIVE = {
     "random": "hstree.builders.random:random",
     "balanced": "hstree.builders.balanced:balanced",
@@ -80,46 +80,47 @@ def build(
     Parameters
     ----------
     method : str or callable
-        Name of a builder: "huffman", "flat", ...; see `builders`. Or a function of your own, with
-        the signature of a builder (``docs/add-a-builder.md``).
+        Name of a builder, such as "huffman" or "flat" (see `builders`), or a function of your own
+        that has the signature of a builder (``docs/add-a-builder.md``).
     input : counts, vectors, text, str or path
         Counts: a dict, a `Counter`, a Series with its index, an array, list or tensor (V,), or a
         Vocabulary; floats must be whole numbers. Vectors: an array, tensor or DataFrame (V, d),
-        gensim's ``KeyedVectors``, or WordVectors. A text: a Corpus, or anything that `Corpus.of`
-        accepts. A text, and vectors with counts, serve as counts, too. A file is read as the input
-        that the method takes; see `hstree.builders.open_input`.
+        gensim's ``KeyedVectors``, or WordVectors. Text: a Corpus, or anything that `Corpus.of`
+        accepts. Methods that take counts also accept a text, or vectors with counts. A file is read
+        as the input that the method takes; see `hstree.builders.open_input`.
     labels : sequence of str or int, optional
         Labels of counts or vectors (default: the index of a Series or a DataFrame, else "0" to
-        "V - 1"). For a file of vectors, the labels file.
+        "V - 1"). For a file of vectors, the file of labels.
     counts : array_like of int, dict or Series, optional
-        Counts that go with vectors, in the order of the labels, or by label.
+        Counts for vectors, in the order of the labels or by label.
     vocabulary : Vocabulary, str or path, optional
-        Words of the tree. A corpus is encoded with them. Words without a vector go into a Huffman
-        tree beside the others; meta["input"] has their number.
+        Words of the tree. A corpus is encoded with them. Words without a vector form a Huffman tree
+        beside the tree of the other words; meta["input"] has their number.
     from_tree : str or path, optional
-        File of a tree that is pruned and grown to the words instead (`hstree.grow`), by vectors
-        or by counts, as the method takes them. On the command line, the option ``from=FILE``.
+        File of a tree to prune and grow to the words (`hstree.grow`) instead of building a new
+        tree. The method decides whether vectors or counts are used. On the command line, this is
+        the option ``from=FILE``.
     n_jobs : int, optional
-        Number of jobs at a time, for gmm, kmeans and semantic; as in scikit-learn, -1 is all
-        cores. The tree does not depend on it.
+        Number of parallel jobs, for gmm, kmeans and semantic; -1 uses all cores, as in
+        scikit-learn. The tree does not depend on it.
     **options
         Options of the method.
 
     Returns
     -------
     Tree
-        Its meta records the method, the value of each option, the random state, the version of
-        hstree and the input, besides the entries of the builder.
+        Its meta has the entries of the builder, and records the method, the value of each option,
+        the random state, the version of hstree and the input.
 
     Raises
     ------
     OptionError
-        For an unknown method or option, or an illegal value of an option.
+        When a method or an option is unknown, or the value of an option is illegal.
     InputError
-        When the input cannot be read, or is not what the method takes.
+        When the input cannot be read, or the method does not take it.
     PluginError
-        When a builder that is not hstree's fails, does not have the signature of one, or does not
-        return a tree over the words of its input.
+        When a builder that is not part of hstree fails, does not have the signature of a builder,
+        or does not return a tree over the words of its input.
 
     Examples
     --------
@@ -141,10 +142,10 @@ def build(
     old_tree_file = values.pop(FROM.name, None)
     n_frequent = 0
     if any(option is SHORT_LIST for option in chosen.options) and old_tree_file is None:
-        # Without a short list, the tree and its meta are those of the builder alone.
+        # Without a short list, the tree and its meta come from the builder alone
         n_frequent = values.pop(SHORT_LIST.name)
 
-    # The input, as the builder takes it
+    # Convert the input to the type that the builder takes
     if isinstance(vocabulary, str | os.PathLike):
         vocabulary = Vocabulary.from_file(vocabulary)
     if isinstance(input, str | os.PathLike):
@@ -153,7 +154,7 @@ def build(
         labels = labels if labels_file is None else None
     input = convert_input(input, chosen, vocabulary, labels=labels, counts=counts)
 
-    # The record of options: files by name, hash and the texts that they were made from
+    # Record the options; files by name, hash and the texts from which they were made
     recorded = values if old_tree_file is None else {FROM.name: old_tree_file}
     used_options = dict[str, Any]()
     file_hashes = dict[str, str]()
@@ -171,7 +172,7 @@ def build(
     if file_texts:
         input_meta["texts_of_files"] = collect_sources(file_texts)
 
-    # The tree
+    # Build the tree
     function = chosen.function if chosen.package == PACKAGE else partial(_run_plugin, chosen)
     run = partial(function, **values)
     with doing_jobs(n_jobs):
@@ -192,7 +193,7 @@ def build(
         else:
             tree = run(input)
 
-    # A builder may replace the value of an option by its result, such as a version.
+    # A builder may replace the value of an option by its result, such as a version
     replaced = tree.meta.get("options")
     if isinstance(replaced, dict):
         used_options |= replaced
@@ -208,7 +209,7 @@ def build(
 
 
 def _builder_of(function: Callable[..., Tree]) -> Builder:
-    """Return the record of a function; PluginError where it has not the signature of a builder."""
+    """Return the record of a function. Raises PluginError if its signature is not a builder's."""
     name = getattr(function, "__name__", type(function).__name__)
     module = function.__module__ or "__main__"  # None for a function made by exec
     return Builder.of(name, function, module.partition(".")[0])
@@ -221,15 +222,15 @@ def _grow_file(
     input: BuilderInput,
     vocabulary: Vocabulary | None,
 ) -> Tree:
-    """Return the tree of a file, pruned and grown to the words of an input."""
+    """Read a tree from a file; prune and grow it to the words of an input."""
     from hstree.builders.grow import grow_to_words  # other builds do not need it
 
     for option in chosen.options:
         is_used = option.name in (FROM.name, "random_state")
         if not is_used and values[option.name] != option.default:
             raise OptionError(
-                f"{chosen.name}: from grows the tree as it is, and {option.name} changes nothing; "
-                "leave one of them out"
+                f"{chosen.name}: {option.name} has no effect with from, which grows an existing "
+                "tree; leave one of them out"
             )
     old = load(file)
     provenance = {"from": old.meta.get("input")}
@@ -239,7 +240,7 @@ def _grow_file(
 
 
 def _run_plugin(chosen: Builder, input: BuilderInput, **values: Any) -> Tree:
-    """Run a builder of another package; raise PluginError where it fails."""
+    """Run a builder of another package; raise PluginError if it fails."""
     title = titled("builder", chosen.name, chosen.package)
     word_list = input.vocabulary if isinstance(input, Corpus) else input
     words = word_list.labels if isinstance(word_list, WordVectors) else word_list.words

@@ -1,7 +1,7 @@
-"""Trees with Huffman's code lengths in which similar words share nodes.
+"""Trees with the code lengths of the Huffman tree, in which similar words share nodes.
 
-The counts fix the code lengths; the vectors decide which words share a node. A tree whose shape
-follows the vectors is what `gmm` builds.
+The counts determine the code lengths, and the vectors determine which words share a node. In
+contrast, `gmm` builds trees whose shape follows the vectors, too.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: Weight of a word with a count of zero, so that no node is without weight.
+#: Count used for a word whose count is zero, so that every node has a weight.
 LEAST_COUNT = 0.5
 #: Number of rounds of power iteration before two-means.
 POWER_ROUNDS = 3
@@ -34,12 +34,12 @@ def semantic(
     iterations: Annotated[int, Meta(ge=1)] = 10,
     n_jobs: int | None = None,
 ) -> Tree:
-    """Huffman's code lengths, with similar words under the same nodes.
+    """Build a tree with Huffman code lengths and similar words under the same nodes.
 
     Parameters
     ----------
     vectors : WordVectors
-        One vector per word, and counts; if all are zero, they are taken as equal.
+        One vector and one count per word; if all counts are zero, they are taken as equal.
     iterations : int
         Maximum number of rounds of two-means for each node.
     n_jobs : int, optional
@@ -48,8 +48,8 @@ def semantic(
     Returns
     -------
     Tree
-        Binary, with one code per label, each as long as in the tree of `huffman`: the mean code
-        length is the smallest that any such tree has.
+        Binary, with one code per label. Each code is as long as in the tree of `huffman`, so that
+        no such tree has a smaller mean code length.
 
     Raises
     ------
@@ -58,28 +58,28 @@ def semantic(
 
     Notes
     -----
-    A code of length l has the mass 2**-l, and the masses of Huffman's codes [1]_ sum to one
+    A code of length l has the mass 2**-l, and the masses of the Huffman codes [1]_ sum to one
     (Kraft). A node of depth k has the mass 2**-k and is split into two halves of 2**-(k + 1), so
     that no length changes. The halves are computed by two-means [2]_. Words are sorted by the
-    difference of their distances to the two means, and the first half is filled in that order,
-    skipping words that no longer fit. Since masses are powers of two, one of the words left fits
-    until the half is full. The first order is along the principal axis of the node, by a few rounds
-    of power iteration; nothing is random. In the means, words are weighted by the square root of
-    their counts: on the Penn Treebank, equal weights raise the perplexity by 1.5%, and weighting
-    by the counts gives the same within noise.
+    difference of their distances to the two means. The first half is filled in this order, and
+    words that no longer fit are skipped. Since masses are powers of two, one of the remaining words
+    fits until the half is full. The initial order is along the principal axis of the node, computed
+    by a few rounds of power iteration; nothing is random. In the means, words are weighted by the
+    square root of their counts. On the Penn Treebank, equal weights raise the perplexity by 1.5%.
+    Weights equal to the counts give the same perplexity within noise.
 
-    O(V d) per level and round, and a sort, over all nodes at once. 100,000 words of 100 numbers
-    take a few seconds.
+    O(V d) per level and round, and a sort, over all nodes at once. 100,000 words with 100
+    dimensions take a few seconds.
 
-    Above two million words, upper nodes are split by a sample of their rows, and sub-trees are jobs
-    (`hstree.builders.shared.large`).
+    Above two million words, the split of an upper node is computed from a sample of its rows, and
+    jobs build the sub-trees (`hstree.builders.shared.large`).
 
     References
     ----------
     .. [1] D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952.
     .. [2] P. S. Bradley, K. P. Bennett and A. Demiriz, "Constrained k-means clustering",
-       Microsoft Research MSR-TR-2000-65; there the number of words of a cluster is bounded, here
-       their mass.
+       Microsoft Research MSR-TR-2000-65. The paper bounds the number of words in a cluster, this
+       function their mass.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def semantic(
     length = np.resize(length, len(weight))  # a single word has no code
     word_values = np.stack([length, weight], axis=1)
     splitter = HalfSplitter(iterations)
-    seeds = [np.random.SeedSequence(0)]  # for samples; nothing else is random
+    seeds = [np.random.SeedSequence(0)]  # only for samples; nothing else is random
     (topology,) = build_vector_trees(
         "semantic", vectors, splitter, seeds, word_values=word_values, n_jobs=n_jobs
     )
@@ -107,7 +107,7 @@ def semantic(
 
 @dataclass(frozen=True)
 class HalfSplitter(Splitter):
-    """Splits into halves of the code space; word values (V, 2) are code lengths and weights."""
+    """Splitter into halves of the code space; word values (V, 2) are code lengths and weights."""
 
     iterations: int
 
@@ -121,10 +121,10 @@ class HalfSplitter(Splitter):
             weight = weights[words]
             mass = code_masses(lengths[words])
             X = centred_rows(vectors, words, nodes, scale, weight)
-            # The first halves are those along the principal axis.
+            # The initial halves are along the principal axis
             branch = fill_half(nodes, along_principal_axis(nodes, X, weight), mass)
             for _ in range(self.iterations):
-                # (S, d) since rows are centred, the sum of a half points from mean to mean
+                # (S, d) sums of one half; since rows are centred, they point from mean to mean
                 direction = nodes.weighted_sum(weight * branch, X)
                 before = branch
                 branch = fill_half(nodes, nodes.dot(X, direction), mass)
@@ -137,12 +137,12 @@ class HalfSplitter(Splitter):
     def fit_scores(
         self, rows: Floating, word_values: Float64, rng: np.random.Generator
     ) -> RowScores:
-        """Return the coordinate of rows between the means of two halves of the rows."""
+        """Halve the rows; return a row's coordinate along the line between the halves' means."""
         lengths, weight = word_values.T
         nodes, X, scale, centre = centre_rows(rows, weight)
         mass = 2.0**-lengths
 
-        # Halve the rows along an axis, which is then turned to point from half to half
+        # Halve the rows along an axis, then turn the axis so that it points from mean to mean
         coordinate = along_principal_axis(nodes, X, weight)
         for _ in range(self.iterations):
             order = np.argsort(coordinate, kind="stable")
@@ -160,7 +160,8 @@ class HalfSplitter(Splitter):
 def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
     """Return the approximate coordinate (n,) of each centred row along its node's principal axis.
 
-    The power iteration starts from the coordinate of largest variance, often near that axis.
+    The power iteration starts from the coordinate with the largest variance, which is often near
+    that axis.
     """
     widest = np.argmax(nodes.weighted_sum(weight, X * X), axis=1)
     value: Float64 = X[np.arange(len(X)), widest[nodes.node]].astype(np.float64)
@@ -172,8 +173,8 @@ def along_principal_axis(nodes: Nodes, X: Floating, weight: Float64) -> Float64:
 
 
 def code_masses(length: Array) -> Array:
-    """Return 2**-length in units of the smallest; Python integers where sums exceed int64."""
-    exponent = (length.max() - length).astype(np.int64)  # exact for floats, too
+    """Return 2**-length in units of the smallest; Python integers if sums exceed int64."""
+    exponent = (length.max() - length).astype(np.int64)  # also exact for floats
     fits_int64 = (2.0**exponent).sum() < 2.0**62
     masses: Array = 2 ** (exponent if fits_int64 else exponent.astype(object))
     return masses
@@ -182,17 +183,17 @@ def code_masses(length: Array) -> Array:
 def fill_half(nodes: Nodes, value: Float64, mass: Array) -> Int64:
     """Fill half of the mass of each node with its rows, in the order of a value (n,).
 
-    The masses (n,) and their sum over a node are powers of two. Returns branches, 0 for rows in
-    that half and 1 for the others: int64 (n,). Ties are in the order of the rows.
+    The masses (n,) and their sum over a node are powers of two. Returns the branches, an int64
+    array (n,): 0 for rows in that half and 1 for the others. Ties keep the order of the rows.
 
-    Each pass takes the rows that fit before the first that does not. The room left is then
+    Each pass takes the rows before the first row that does not fit. The remaining room is then
     smaller than the mass of that row, so that there are at most as many passes as code lengths.
     """
     order = np.lexsort((value, nodes.node))
     branch = np.ones(len(order), np.int64)
-    room = np.add.reduceat(mass, nodes.start[:-1]) // 2  # (S,) mass that the half still lacks
+    room = np.add.reduceat(mass, nodes.start[:-1]) // 2  # (S,) remaining room in the half
     while True:
-        # Rows that are left and fit into the room of their node
+        # Remaining rows that fit into the room of their node
         node = nodes.node[order]
         fits = mass[order] <= room[node]
         order = order[fits]
@@ -200,7 +201,7 @@ def fill_half(nodes: Nodes, value: Float64, mass: Array) -> Int64:
         if not order.size:
             return branch
 
-        # Take them as long as their cumulated mass fits, too.
+        # Take them as long as their cumulated mass fits
         size = mass[order]
         head = np.flatnonzero(np.diff(node, prepend=-1))
         filled = np.cumsum(size)

@@ -224,7 +224,7 @@ def test_from_places_words_of_a_vocabulary_without_a_vector_by_their_counts(tmp_
 
 def test_from_refuses_options_that_change_nothing_and_other_labels(tmp_path):
     PAIR.save(tmp_path / "old.json")
-    with pytest.raises(OptionError, match="huffman: from grows the tree as it is, and arity"):
+    with pytest.raises(OptionError, match="huffman: arity has no effect with from"):
         hstree.build("huffman", {"a": 1, "c": 2}, arity=3, from_tree=tmp_path / "old.json")
     with pytest.raises(HstreeError, match=r"cannot read none\.json \(from\)"):
         hstree.build("huffman", {"a": 1, "c": 2}, from_tree="none.json")
@@ -307,7 +307,7 @@ def test_columns_grow_as_the_same_lists():
     assert hstree.grow(PAIR, frame) == hstree.grow(
         PAIR, hstree.WordVectors(["a", "b", "c"], np.eye(3))
     )
-    with pytest.raises(InputError, match="numbers with a default index is either labels or counts"):
+    with pytest.raises(InputError, match="numbers with a default index may hold labels or counts"):
         hstree.grow(counted, pandas.Series([3, 1]))
 
 

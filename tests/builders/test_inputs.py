@@ -169,8 +169,8 @@ def test_what_does_not_fit_is_refused_in_one_line(method, arguments, message):
 @pytest.mark.parametrize(
     ("input", "options", "message"),
     [
-        ({"a": 1}, {"counts": [1]}, "counts are those of vectors"),
-        (["a b", "c"], {"labels": ["a"]}, "labels name rows or counts"),
+        ({"a": 1}, {"counts": [1]}, "counts are only for vectors"),
+        (["a b", "c"], {"labels": ["a"]}, "labels are only for vectors"),
     ],
 )
 def test_labels_and_counts_of_what_has_no_rows_are_refused(input, options, message):

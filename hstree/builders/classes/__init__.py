@@ -1,1 +1,1 @@
-"""Class trees: their builder, and clusterings of words into classes."""
+"""Class trees: the builder, and the clusterings of words into classes."""

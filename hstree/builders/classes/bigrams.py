@@ -14,12 +14,12 @@ BLOCK_TOKENS = 1 << 22
 
 
 def bigram_counts(corpus: Corpus) -> csc_array:
-    """Return the counts of pairs of adjacent tokens in a corpus, also across lines: int64 (V, V).
+    """Return the counts of adjacent tokens in a corpus, also across lines: an int64 matrix (V, V).
 
-    Entry (v, w) is how often w follows v. ``<eos>`` precedes the first word. Tokens out of the
-    vocabulary count as ``<unk>`` if the vocabulary has it. Otherwise their pairs are left out;
-    without such tokens the columns sum to ``corpus.counts``. The rows of a column are in order.
-    O(tokens log tokens) time, block by block; memory for the distinct pairs.
+    Entry (v, w) is the number of times that w follows v. ``<eos>`` precedes the first word.
+    Out-of-vocabulary tokens count as ``<unk>`` if the vocabulary has it. Otherwise their pairs are
+    left out; if there are none, the columns sum to ``corpus.counts``. Row indices ascend within a
+    column. Time is O(tokens log tokens), in blocks; memory is proportional to the distinct pairs.
     """
     vocabulary = corpus.vocabulary
     last_id = vocabulary.index(EOS) if vocabulary.eos is not None else -1
@@ -27,10 +27,10 @@ def bigram_counts(corpus: Corpus) -> csc_array:
     with progress.task("counting pairs", total=len(corpus), unit="tokens") as task:
         for first in range(0, len(corpus), BLOCK_TOKENS):
             ids = corpus.ids(slice(first, first + BLOCK_TOKENS))
-            # The token before each; that before the first one ended the last block
+            # The token before each token; the first follows the last token of the previous block
             previous = np.concatenate([[last_id], ids[:-1]]).astype(ids.dtype)
             is_known = (previous >= 0) & (ids >= 0)
-            # The conversion sums pairs that occur several times
+            # The conversion to CSC sums repeated pairs
             ones = np.ones(np.count_nonzero(is_known), np.int64)
             pairs = coo_array((ones, (previous[is_known], ids[is_known])), shape=total.shape)
             total = total + pairs.tocsc()
@@ -41,7 +41,7 @@ def bigram_counts(corpus: Corpus) -> csc_array:
 
 
 def class_sums(bigrams: csc_array, word_class: Int64, n_classes: int) -> csr_array:
-    """Return the sums of the columns of each class: (contexts, classes), entry (v, c) = N(v, c)."""
+    """Return the sum over the columns of each class, N(v, c): a matrix (contexts, classes)."""
     words = np.arange(len(word_class))
     ones = np.ones(len(word_class), np.int64)
     member = csr_array((ones, (words, word_class)), shape=(len(word_class), n_classes))
@@ -49,10 +49,10 @@ def class_sums(bigrams: csc_array, word_class: Int64, n_classes: int) -> csr_arr
 
 
 def bigram_perplexity(bigrams: csc_array, word_class: Int64) -> float | None:
-    """Return the training perplexity of the class bigram model, or None where there is no pair.
+    """Return the training perplexity of the class bigram model, or None if there are no pairs.
 
-    It is that of ``P(w | v) = P(class(w) | v) P(w | class(w))``, both by relative frequencies in
-    the pairs (contexts, words) [1]_. Classes (words,) are numbered from 0.
+    The model is ``P(w | v) = P(class(w) | v) P(w | class(w))``; both factors are relative
+    frequencies in the matrix of pairs (contexts, words) [1]_. Classes (words,) are numbered from 0.
 
     References
     ----------
@@ -63,8 +63,8 @@ def bigram_perplexity(bigrams: csc_array, word_class: Int64) -> float | None:
     if n_pairs == 0:
         return None
 
-    # The sum over pairs of log n(v, C) / n(v) + log n(w) / n(C), for C = class(w): that of n log n
-    # over the counts of each kind
+    # The log-likelihood is the sum over pairs of log n(v, C) / n(v) + log n(w) / n(C), where C is
+    # the class of w. It equals a sum of n log n over the counts of each kind
     n_classes = int(word_class.max()) + 1
     word_total = bigrams.sum(axis=0)
     class_total = np.bincount(word_class, weights=word_total, minlength=n_classes)
@@ -79,7 +79,7 @@ def bigram_perplexity(bigrams: csc_array, word_class: Int64) -> float | None:
 
 
 def x_log_x(x: NDArray[np.generic]) -> Float64:
-    """Return x ln x for each count, 0 for 0."""
+    """Return x ln x for each count, and 0 for a count of 0."""
     value = np.asarray(x).astype(np.float64)
     product: Float64 = value * np.log(np.maximum(value, 1))
     return product

@@ -1,4 +1,4 @@
-"""Class trees (Goodman 2001): the class of the next word, then the word within its class."""
+"""Class trees (Goodman 2001): first the class of the next word, then the word in its class."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -42,57 +42,58 @@ def classes(
     vectors_file: Path | None = None,
     random_state: RandomState = 0,
 ) -> Tree:
-    """Class tree: decide the class of the next word, then the word within its class.
+    """Build a class tree: the class of the next word, then the word within its class.
 
     Parameters
     ----------
     corpus : Corpus
-        Classes are made from its bigrams, and their perplexity is measured on them.
+        Text whose bigrams determine the classes and their perplexity.
     cluster_by : {"exchange", "brown", "frequency", "vectors"}
-        How to find classes. exchange: those that best predict the next word's class from the
-        previous word. brown: the same, merged into a binary tree by mutual information, with
-        Huffman trees of their words. frequency: bins of equal mass. vectors: k-means.
+        How to find classes. exchange: choose the classes that best predict the next word's class
+        from the previous word. brown: the same classes, merged into a binary tree by mutual
+        information; the words of a class form a Huffman tree. frequency: bins of equal mass.
+        vectors: k-means.
     n_classes : int, optional
-        Number of classes; by default sqrt(V).
+        Number of classes (default: the square root of V).
     short_list : int
-        Number of most frequent words that are children of the root, beside the classes of the
-        others. With several trees, they are listed in each, so that the trees are a mixture for
-        these words, too. At V or above, the tree is the flat tree.
+        Number of most frequent words that become children of the root, beside the classes of the
+        other words. With several trees, each tree has this list, so that these words have a mixture
+        of probabilities, too. With V or more, the tree is the flat tree.
     trees : int
-        Number of trees side by side under one root, their classes from as many random starts: a
-        word has a code in each. Not with frequency.
+        Number of trees side by side under one root. Each has classes from its own random start, and
+        each word has a code in each tree. Not with frequency.
     tolerance : float
         Exchange stops after the first sweep over all words that lowers the perplexity of the
-        class bigram model by less than this fraction: 0.001 is 0.1%. With 0 it continues until no
-        move of a single word lowers it. For exchange and brown.
+        class bigram model by less than this fraction: 0.001 is 0.1%. With 0, it stops when no move
+        of a single word lowers the perplexity. For exchange and brown.
     vectors_file : Path, optional
-        File of word vectors to cluster by. Words without a vector get bins of equal mass. Their
-        fraction of the classes is their fraction of the words.
+        File of word vectors, for cluster_by "vectors". Words without a vector are divided into bins
+        of equal mass; their fraction of the classes equals their fraction of the words.
     random_state : int
-        Seed of k-means, and of the starts of exchange of several trees.
+        Random seed for k-means, and for the starts of exchange with several trees.
 
     Returns
     -------
     Tree
         One code per label and tree. Nodes are wide (a softmax), except with brown. Classes are
-        numbered in the order of their most frequent words. Empty classes are dropped; a class of
-        one word is that word, directly under its parent. ``meta["classes"]`` has the method, the
-        number of classes, the perplexity of the class bigram model on the corpus, and for exchange
-        the number of moves of all trees and the perplexity by sweep of the first tree.
+        numbered in the order of their most frequent words. Empty classes are left out. A class of
+        one word is a leaf. ``meta["classes"]`` has the method, the number of classes and the
+        perplexity of the class bigram model on the corpus. For exchange, it also has the number of
+        moves in all trees, and the perplexity after each sweep for the first tree.
 
     Raises
     ------
     OptionError
-        When options do not go together.
+        When options contradict each other.
     InputError
-        When the file of vectors cannot be read, or has none of the words.
+        When the file of vectors cannot be read, or contains none of the words.
 
     Notes
     -----
-    ``P(w | h) = P(class(w) | h) P(w | class(w), h)`` [1]_. With K trees, the probabilities are
-    mixed with weights that the root gives to each context, as in a mixture of softmaxes [2]_. Words
-    of a short list need no decision for a class. References, ties and complexities of the
-    clusterings are in the other modules of this package.
+    ``P(w | h) = P(class(w) | h) P(w | class(w), h)`` [1]_. With K trees, the result is a mixture of
+    their probabilities, with weights that the root computes for each context, as in a mixture of
+    softmaxes [2]_. Words in the short list have no class decision. The other modules of this
+    package describe the clusterings: references, ties and complexity.
 
     References
     ----------
@@ -104,16 +105,16 @@ def classes(
     counts = corpus.counts
     n_words = len(labels)
     if cluster_by == "vectors" and vectors_file is None:
-        reason = "'vectors' needs vectors_file, word vectors as .npy, word2vec or GloVe"
+        reason = "'vectors' needs vectors_file; give a file of word vectors (.npy, word2vec, GloVe)"
         raise OptionError.about("cluster_by", reason)
     if cluster_by != "vectors" and vectors_file is not None:
-        reason = "is for cluster_by 'vectors'; give that too, or drop the file"
+        reason = "is for cluster_by 'vectors'; set that, too, or leave the file out"
         raise OptionError.about("vectors_file", reason)
     if n_classes is not None and n_classes > n_words:
-        reason = f"is {n_classes}, more than the {n_words} words; give fewer"
+        reason = f"is {n_classes}, more than the {n_words} words; give at most {n_words}"
         raise OptionError.about("n_classes", reason)
     if trees > 1 and cluster_by == "frequency":
-        reason = f"is {trees}, and 'frequency' gives them all the same classes; take exchange"
+        reason = f"is {trees}, and 'frequency' gives all trees the same classes; use exchange"
         raise OptionError.about("trees", reason)
 
     if short_list >= n_words:
@@ -129,32 +130,32 @@ def classes(
         rows = vector_rows(corpus.vocabulary, vectors)  # (V,)
         notes["words_without_vector"] = int(np.count_nonzero(rows < 0))
     bigrams = bigram_counts(corpus)
-    # Columns of a CSC matrix keep this order: the most frequent word first.
+    # The columns (words) are now in descending order of frequency
     other_bigrams = bigrams[:, others]
 
     def cluster_others(seed: Seed) -> Int64:
-        """Return the classes of the words that are not listed."""
+        """Return the classes of the words that are not in the short list."""
         if vectors is not None:
             return vector_classes(vectors.vectors, rows[others], counts[others], n_wanted, seed)
         if cluster_by == "frequency":
             return equal_mass_bins(counts[others], n_wanted)
         rng = None if isinstance(seed, int) else np.random.default_rng(seed)
         exchanged = exchange(other_bigrams, n_wanted, tolerance, rng)
-        # Moves of all trees, perplexities of the first
+        # The moves of all trees are added up; perplexities are kept for the first tree
         notes["moves"] = notes.get("moves", 0) + exchanged.moves
         perplexities = [round(perplexity, 4) for perplexity in exchanged.perplexities]
         notes.setdefault("perplexity_by_sweep", perplexities)
         return exchanged.word_class
 
     def build_tree(word_class: Int64) -> Tree:
-        """Return the tree of the classes (V,): listed words, then classes or a tree over them."""
+        """Return the tree for the classes (V,): the short list, then the classes or their tree."""
         arrange = huffman_tree if cluster_by == "brown" else flat_tree
         class_trees = []
         for number, words in enumerate(class_members(word_class, others)):
             tree = arrange([labels[word] for word in words], counts[words])
             class_trees.append(with_name(tree, f"class {number}"))
         if cluster_by == "brown":
-            # (C, C) counts of pairs of a previous class and the next
+            # (C, C) number of times that each class follows each class
             other_class = word_class[others]
             by_class = class_sums(other_bigrams, other_class, len(class_trees))[others]
             pairs = class_sums(csc_array(by_class.T), other_class, len(class_trees)).T
@@ -164,7 +165,7 @@ def classes(
         listed_words = [flat_tree([labels[word]]) for word in listed]
         return join_under_root([*listed_words, *class_trees], labels)
 
-    # One tree per seed; classes are numbered by their most frequent words.
+    # One tree per seed; classes are numbered in the order of their most frequent words
     seeds: list[Seed] = [random_state, *np.random.SeedSequence(random_state).spawn(trees - 1)]
     built = list[Tree]()
     numbered = list[Int64]()  # classes (V,) of each tree
@@ -175,7 +176,7 @@ def classes(
         built.append(build_tree(word_class))
         numbered.append(word_class)
 
-    # The perplexity of the first tree's classes; each listed word is a class.
+    # Perplexity of the first tree's classes, where each word in the short list is a class
     word_class = numbered[0]
     number = int(word_class[others].max()) + 1
     word_class[listed] = number + np.arange(len(listed))

@@ -13,26 +13,26 @@ ITERATIONS = 100
 #: Number of rows whose distances to all centres are computed at once.
 BLOCK_ROWS = 1024
 
-#: Source of the random numbers of a tree.
+#: Random seed of one tree.
 Seed = int | np.random.SeedSequence
 
 
 def vector_classes(
     vectors: Floating, row: Int64, counts: Int64, n_classes: int, seed: Seed
 ) -> Int64:
-    """Return the classes (m,) of words by k-means on the rows (m,) of their vectors.
+    """Return the classes (m,) of words by k-means, given the row (m,) of each word's vector.
 
-    Words without a vector, whose row is -1, get bins of equal mass. Their fraction of the classes
-    is their fraction of the words.
+    Words without a vector have the row -1. They are divided into bins of equal mass. Their fraction
+    of the classes equals their fraction of the words.
     """
     has_vector = row >= 0
     n_with = int(has_vector.sum())
     n_without = len(row) - n_with
-    # At least one bin where a word lacks a vector, and one cluster where a word has one
+    # At least one bin if a word has no vector, and at least one cluster if a word has one
     n_bins = max(round(n_classes * n_without / len(row)), int(n_without > 0))
     n_bins = min(n_bins, n_classes - int(n_with > 0))
 
-    # The bins are the first classes, then come the clusters
+    # Classes are the bins, then the clusters
     word_class = np.zeros(len(row), np.int64)
     if n_bins > 0:
         word_class[~has_vector] = equal_mass_bins(counts[~has_vector], n_bins)
@@ -43,28 +43,28 @@ def vector_classes(
 
 
 def class_members(word_class: Int64, order: Int64) -> list[Int64]:
-    """Return the words of each class, from class 0, each in this order of the words."""
+    """Return the words of each class, starting with class 0; `order` gives the order of words."""
     ordered_class = word_class[order]
     by_class = order[np.argsort(ordered_class, kind="stable")]
     return np.split(by_class, np.cumsum(np.bincount(ordered_class))[:-1])
 
 
 def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:
-    """Return the bins (m,) of a sequence, of about the same mass, as the classes of RNNLM.
+    """Divide a sequence into bins of about equal mass, as RNNLM does; return the bins (m,).
 
-    The masses (m,) are in the order in which bins are filled; where all are zero, each counts as
-    one. An item closes a bin if the cumulated mass then exceeds the mass of the bins so far. Each
-    item closes at most one bin, so that no bin is empty (T. Mikolov et al., "Extensions of
-    recurrent neural network language model", ICASSP 2011, section 4).
+    The masses (m,) are in the order in which bins are filled. If all are zero, each counts as one.
+    An item closes a bin if the cumulated mass then exceeds the mass of the bins so far. Each item
+    closes at most one bin, so that no bin is empty (T. Mikolov et al., "Extensions of recurrent
+    neural network language model", ICASSP 2011, section 4).
     """
     weight = mass.astype(np.float64)
     if not weight.any():
         weight = np.ones(len(mass))
     cumulated = np.cumsum(weight)
-    # (m,) bin in which the cumulated mass lies
+    # (m,) bin that contains the cumulated mass
     mass_bin = np.ceil(cumulated * n_bins / cumulated[-1]).astype(np.int64) - 1
     mass_bin = np.clip(mass_bin, 0, n_bins - 1)
-    # bins[i + 1] = min(bins[i] + 1, mass_bin[i]) from bins[0] = 0, as one running minimum
+    # bins[i + 1] = min(bins[i] + 1, mass_bin[i]), starting at 0, computed as a running minimum
     item = np.arange(len(mass))
     bins = np.zeros(len(mass), np.int64)
     bins[1:] = (np.minimum.accumulate(mass_bin - item) + item)[:-1]
@@ -74,10 +74,11 @@ def equal_mass_bins(mass: NDArray[np.generic], n_bins: int) -> Int64:
 def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
     """Return the clusters (n,) of vectors (n, d) by k-means: Lloyd's algorithm from k-means++.
 
-    Equal vectors are in the same cluster, so that a cluster may be empty; its centre then stays. Of
-    equally near centres the first is taken. O(n n_clusters d) per round, on one thread, so that
-    sums do not depend on the number of threads. This is for hundreds of centres over one set of
-    vectors, by matrix products; the builder `kmeans` splits many small nodes at once.
+    Equal vectors are in the same cluster. A cluster may therefore be empty; its centre then stays.
+    A row that is equally near to several centres belongs to the first. O(n n_clusters d) per round,
+    on one thread, so that sums do not depend on the number of threads. This function uses matrix
+    products, for hundreds of centres and one set of vectors; the builder `kmeans` splits many small
+    nodes at once.
     """
     X = vectors.astype(np.float64)
     X /= np.abs(X).max(initial=0) or 1.0
@@ -87,7 +88,7 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
     nearest = np.full(len(X), -1)  # (n,) centre of each row
     with threadpool_limits(1), progress.task("classes by k-means", total=ITERATIONS) as task:
         for _ in range(ITERATIONS):
-            # The nearest centre has the smallest half square minus product.
+            # The nearest centre c of a row x has the smallest |c|^2 / 2 - x . c
             half_square = np.vecdot(centres, centres) / 2
             blocks = (half_square - X[start : start + BLOCK_ROWS] @ centres.T for start in starts)
             before = nearest
@@ -95,7 +96,7 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
             if np.array_equal(nearest, before):
                 break
 
-            # Centres move to the means of their rows.
+            # Move the centres to the means of their rows
             size = np.bincount(nearest, minlength=n_clusters)
             member = csr_array(
                 (np.ones(len(X)), (nearest, np.arange(len(X)))), (n_clusters, len(X))
@@ -107,9 +108,9 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
 
 
 def _draw_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
-    """Draw k rows, with probabilities proportional to squared distances to the rows before."""
+    """Draw k rows by k-means++: the nearer a row is to an earlier one, the less likely it is."""
     chosen = [int(rng.integers(len(X)))]
-    # Squared distance of each row to the nearest of the rows that are drawn so far
+    # Squared distance of each row to the nearest row drawn so far
     distance = np.full(len(X), np.inf)
     with progress.task("first centres", total=k) as task:
         while len(chosen) < k:
@@ -117,7 +118,7 @@ def _draw_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
             distance = np.minimum(distance, np.vecdot(difference, difference))
             cumulated = np.cumsum(distance)
             drawn = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
-            # If all distances are zero, as where fewer than k rows differ, it is the last row
+            # If all distances are zero (fewer than k distinct rows), take the last row
             chosen.append(min(drawn, len(X) - 1))
             task.advance()
     return X[chosen]

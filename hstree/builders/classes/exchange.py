@@ -1,4 +1,4 @@
-"""Classes of words by predictive exchange."""
+"""Word classes by predictive exchange."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from hstree._arrays import Float64, Int64, Integer, batches, offsets
 from hstree.builders.classes.bigrams import bigram_perplexity, class_sums, x_log_x
 from hstree.kernels import compiled
 
-#: Number of table entries that are compared at once, so that they stay in cache.
+#: Number of table entries that are compared at once; they fit into the cache.
 BLOCK_ENTRIES = 1 << 16
-#: Number of table entries that are compared between two reports of progress.
+#: Number of table entries that are compared between two progress reports.
 ENTRIES_PER_REPORT = 1 << 25
 
 
@@ -22,7 +22,7 @@ class Exchanged:
     """Result of an exchange."""
 
     word_class: Int64  #: (words,)
-    perplexities: tuple[float, ...]  #: at the start, and after each sweep that moved a word
+    perplexities: tuple[float, ...]  #: initially, and after each sweep that moved a word
     moves: int
 
 
@@ -34,26 +34,26 @@ def exchange(
 ) -> Exchanged:
     """Cluster words by predictive exchange: move one word at a time while the likelihood rises.
 
-    Entry (v, w) of the bigrams (contexts, words) is how often w follows v; a word may have none.
-    There may be as many classes as words. No class becomes empty, since a word alone in its class
-    gains nothing by joining others.
+    Entry (v, w) of the bigrams (contexts, words) is the number of times that w follows v; a word
+    may have no bigrams. There may be as many classes as words. No class becomes empty, since a word
+    that is alone in its class gains nothing in another class.
 
     Notes
     -----
-    The log-likelihood is that of `bigram_perplexity`, the factorisation of a two-level class tree
-    with the previous word as the context. The start deals the words to the classes in turn, the
-    most frequent first (ties in their order), or in an order that `rng` draws. Each sweep takes
-    the words by frequency and moves each to the class where the likelihood gains most: of equal
-    classes its present one, then the first. A move must gain more than 1e-12 N ln N for the N
-    pairs, the size of rounding errors. The last sweep is the first that lowers the perplexity by
-    less than the fraction `tolerance`, or that moves nothing; with a tolerance of 0, no move of
-    a single word improves the result.
+    The log-likelihood is the one of `bigram_perplexity`: that of a two-level class tree whose
+    context is the previous word. Initially, the words are dealt to the classes in turn, the most
+    frequent first (ties in their order), or in an order drawn by `rng`. Each sweep visits the words
+    in order of frequency and moves each to the class that increases the likelihood most. Ties are
+    broken in favour of the present class, then of the first. A move must gain more than
+    1e-12 N ln N for the N pairs, the size of rounding errors. The last sweep is the first that
+    lowers the perplexity by less than the fraction `tolerance`, or that moves no word. With a
+    tolerance of 0, no move of a single word improves the result.
 
-    With N(v, c) the pairs of v and a word of class c, the log-likelihood is
-    ``sum_vc N(v, c) ln N(v, c) - sum_c N(c) ln N(c)`` and a constant, so that a move of w
+    If N(v, c) is the number of pairs of v and a word in class c, the log-likelihood is
+    ``sum_vc N(v, c) ln N(v, c) - sum_c N(c) ln N(c)`` plus a constant. A move of w therefore
     changes only the rows N(v, .) of its predecessors v [1]_, [2]_. A context that occurs once
-    adds 1 ln 1 = 0 wherever w goes, and is left out. O(distinct pairs x classes) per sweep,
-    and 4 bytes per context and class.
+    adds 1 ln 1 = 0 in every class, and is left out. O(distinct pairs x classes) per sweep, and
+    4 bytes per context and class.
 
     References
     ----------
@@ -62,7 +62,7 @@ def exchange(
     .. [2] J. Uszkoreit and T. Brants, "Distributed Word Clustering for Large Scale Class-Based
        Language Modeling in Machine Translation", ACL 2008.
     """
-    # Deal the words to the classes.
+    # Deal the words to the classes
     word_total = bigrams.sum(axis=0)
     order = np.argsort(-word_total, kind="stable")
     dealt = order if rng is None else rng.permutation(len(order))
@@ -75,7 +75,7 @@ def exchange(
     if n_classes == 1:
         return Exchanged(word_class, (first_perplexity,), 0)
 
-    # Blocks of words, by the number of table entries that they are compared with
+    # Blocks of words with about the same number of table entries to compare
     entries = offsets((np.diff(bigrams.indptr)[order] + 1) * n_classes)
     blocks = list(batches(entries, ENTRIES_PER_REPORT))
     counts = ExchangeCounts(bigrams, word_class, n_classes, 1e-12 * n_pairs * np.log(n_pairs))
@@ -93,7 +93,7 @@ def exchange(
                 sweep_gain += gain
                 perplexity = perplexities[-1] * float(np.exp(-sweep_gain / n_pairs))
 
-                # The number of sweeps is not known. Sweep n begins at 1 - 1/n of the work.
+                # The number of sweeps is unknown, so progress at the start of sweep n is 1 - 1/n
                 done = 1 - 1 / sweep + entries[stop] / entries[-1] / (sweep * (sweep + 1))
                 task.advance(done - shown)
                 shown = done
@@ -103,7 +103,7 @@ def exchange(
                 break
             perplexities.append(perplexity)
             n_moves += sweep_moves
-    # The sums above are rounded.
+    # Compute the last perplexity exactly, since the sums above have rounding errors
     perplexities[-1] = bigram_perplexity(bigrams, word_class) or first_perplexity
     return Exchanged(word_class, tuple(perplexities), n_moves)
 
@@ -118,7 +118,7 @@ class ExchangeCounts:
         self.least_gain = least_gain
         self.rows_at_once = max(1, BLOCK_ENTRIES // n_classes)
 
-        # The contexts that occur more than once, by word
+        # Bigrams whose context occurs more than once, by word
         context_total = bigrams.sum(axis=1)
         repeated = csc_array(bigrams[context_total > 1])
         self.start = repeated.indptr
@@ -135,13 +135,13 @@ class ExchangeCounts:
         self.table: Integer = sums.astype(dtype).toarray()
 
     def move(self, word: int) -> float:
-        """Move a word to its best class; return the gain, 0 if it stays."""
+        """Move a word to its best class; return the gain, which is 0 if the word stays."""
         entries = slice(self.start[word], self.start[word + 1])
         context = self.context[entries]
         count = self.count[entries]
         present = self.word_class[word]
 
-        # Take the word out of its class, so that all classes are compared alike.
+        # Remove the word from its class, so that all classes are compared in the same way
         self.table[context, present] -= count
         self.class_total[present] -= self.word_total[word]
         gains = self._gains(context, count, self.word_total[word])
@@ -151,15 +151,15 @@ class ExchangeCounts:
             best = present
             gain = 0.0
 
-        # Into the best class, or back
+        # Add the word to the best class, or to its old class
         self.table[context, best] += count
         self.class_total[best] += self.word_total[word]
         self.word_class[word] = best
         return gain
 
     def _gains(self, context: NDArray[np.intp], count: Int64, total: int) -> Float64:
-        """Return what a word adds to the log-likelihood in each class (C,), up to a constant."""
-        # The total of each class grows by the word's, then its count after each context, in blocks
+        """Return the gain in log-likelihood from a word in each class (C,), up to a constant."""
+        # First the terms of the class totals, then those of the context counts, in blocks
         gains = x_log_x(self.class_total) - x_log_x(self.class_total + total)
         for start in range(0, len(context), self.rows_at_once):
             rows = slice(start, start + self.rows_at_once)
@@ -173,7 +173,7 @@ class ExchangeCounts:
 def move_words(counts: ExchangeCounts, words: Int64, rows: int) -> tuple[float, int]:
     """Move words one after the other; return the gain, and the number of words that moved.
 
-    Compiled gains are summed over `rows` rows of the table at a time, in the order of NumPy.
+    Compiled code sums gains over `rows` rows of the table at a time, in the order of NumPy.
     """
     if (fast := compiled()) is not None:
         pairs = fast.WordPairs(counts.start, counts.context, counts.count, counts.x_log_x)

@@ -1,4 +1,4 @@
-"""A binary tree over classes by Brown's merging."""
+"""Binary tree over classes, by Brown's merging algorithm."""
 
 import numpy as np
 
@@ -10,16 +10,16 @@ from hstree.builders.classes.bigrams import x_log_x
 def merge_by_information(pairs: Integer) -> Int64:
     """Merge two classes at a time, with the least loss of average mutual information.
 
-    Entry (a, b) of `pairs` (C, C) is how often a word of class b follows one of class a. Row i of
-    the result (C - 1, 2) is the i-th merge, the smaller number first: an item below C is a class,
-    ``C + i`` is merge i. The last merge is the root.
+    Entry (a, b) of `pairs` (C, C) is the number of times that a word of class b follows a word of
+    class a. Row i of the result (C - 1, 2) is the i-th merge, the smaller number first: a number
+    below C is a class, and ``C + i`` is merge i. The last merge is the root.
 
     Notes
     -----
     The average mutual information of adjacent classes [1]_, times the number of pairs, is
     ``sum_ab f(N(a, b)) - sum_a f(N(a, .)) - sum_b f(N(., b))`` plus a constant, f(x) = x ln x.
-    The losses of all pairs of classes in the rows and in the columns are updated after each merge,
-    O(C^2). O(C^3) in all: 3 seconds for 300 classes, under two minutes for 1,000. Ties are broken
+    Each merge updates the losses of all pairs of classes, in rows and in columns, in O(C^2). The
+    total is O(C^3): 3 seconds for 300 classes, and less than two minutes for 1,000. Ties are broken
     in favour of the smaller class numbers.
 
     References
@@ -27,15 +27,15 @@ def merge_by_information(pairs: Integer) -> Int64:
     .. [1] P. F. Brown et al., "Class-based n-gram models of natural language", Computational
        Linguistics 18(4), 1992, section 3.
     """
-    N = np.array(pairs, np.float64)  # (classes that are left, the same), updated by merges
+    N = np.array(pairs, np.float64)  # (remaining classes, the same), updated by merges
     n_classes = len(N)
-    item = np.arange(n_classes)  # item of each class that is left
+    item = np.arange(n_classes)  # class or merge number of each remaining class
     merges = np.empty((max(n_classes - 1, 0), 2), np.int64)
     with progress.task("comparing classes", total=2 * n_classes, unit="classes") as task:
         row_loss = _joint_losses(N, task)
         column_loss = _joint_losses(N.T, task)
 
-    # A merge among m classes takes m^2 operations.
+    # A merge among m classes takes m^2 operations
     n_operations = float((np.arange(2.0, n_classes + 1) ** 2).sum())
     with progress.task("merging classes", total=n_operations) as task:
         for number in range(n_classes - 1):
@@ -64,8 +64,8 @@ def _joint_losses(N: Float64, task: progress.Task) -> Float64:
 
 def _cheapest_pair(N: Float64, row_loss: Float64, column_loss: Float64) -> tuple[int, int]:
     """Return the two classes to merge, the smaller number first."""
-    # The rows and the columns both joined the four entries that the two classes share. Take f of
-    # those sums back, and add f of the sum of all four.
+    # The losses of the rows and of the columns both count the four entries that the two classes
+    # share. Subtract f of those sums, and add f of the sum of all four
     f_N = x_log_x(N)
     diagonal = np.diagonal(N)
     f_diagonal = x_log_x(diagonal)
@@ -95,13 +95,13 @@ def _merge(
     N: Float64, row_loss: Float64, column_loss: Float64, a: int, b: int
 ) -> tuple[Float64, Float64, Float64]:
     """Merge class b into class a; return the new counts, row losses and column losses."""
-    # Other pairs lose what the two columns (rows) cost, and now have one column (row) for both.
+    # For other pairs, replace the losses in two columns (rows) by the loss in their sum
     row_loss = row_loss - _pair_losses(N[:, a]) - _pair_losses(N[:, b])
     row_loss += _pair_losses(N[:, a] + N[:, b])
     column_loss = column_loss - _pair_losses(N[a]) - _pair_losses(N[b])
     column_loss += _pair_losses(N[a] + N[b])
 
-    # Add the counts of b to those of a, and leave b out
+    # Add the counts of b to those of a, and remove b
     N = N.copy()
     N[a] += N[b]
     N[:, a] += N[:, b]
@@ -120,5 +120,5 @@ def _merge(
 
 
 def _pair_losses(x: Float64) -> Float64:
-    """Return the loss (C, C) of joining rows i and j in one column x (C,)."""
+    """Return the loss (C, C) of joining rows i and j, in a single column x (C,)."""
     return _loss(x[:, None], x)

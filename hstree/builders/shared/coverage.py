@@ -1,4 +1,4 @@
-"""Words of a vocabulary with and without a vector."""
+"""Trees over a vocabulary in which some words have no vector."""
 
 from collections.abc import Callable
 
@@ -14,14 +14,14 @@ from hstree.tree import Tree
 
 
 def vector_rows(vocabulary: Vocabulary, vectors: WordVectors) -> Int64:
-    """Return the row (V,) of each word's vector, or -1; InputError where no word has one."""
+    """Return the row (V,) of each word's vector, or -1. Raises InputError if no word has one."""
     row_by_label = {label: row for row, label in enumerate(vectors.labels)}
     rows = np.array([row_by_label.get(word, -1) for word in vocabulary.words], np.int64)
     if (rows < 0).all():
         raise InputError(
             f"none of the vocabulary's {len(vocabulary)} words ({vocabulary.words[0]!r}, ...) is "
             f"among the {len(vectors)} words with a vector ({vectors.labels[0]!r}, ...); "
-            "are both in the same language and case?"
+            "check that both have the same language and case"
         )
     return rows
 
@@ -44,10 +44,10 @@ def build_over_vocabulary(
 ) -> tuple[Tree, dict[str, object]]:
     """Build a tree over the words of a vocabulary, in its order, with or without a vector.
 
-    `build` builds the tree of the words with a vector; their counts are the vocabulary's. Words
-    without a vector are in a Huffman tree, the second child of a new root; there is none where
-    every word has a vector. Returns entries of meta["input"], too. Their
-    ``tokens_without_vector`` is a fraction of all tokens, None where all counts are zero.
+    `build` builds the tree of the words with a vector, with the counts of the vocabulary. The other
+    words form a Huffman tree, the second child of a new root; if every word has a vector, there is
+    no new root. Also returns entries for meta["input"]. Among them, ``tokens_without_vector`` is a
+    fraction of all tokens, or None if all counts are zero.
     """
     covered, without = split_by_coverage(vocabulary, vectors)
     tree = build(covered)
@@ -62,7 +62,7 @@ def build_over_vocabulary(
 def coverage_record(
     vectors: WordVectors, vocabulary: Vocabulary, without: Int64
 ) -> dict[str, object]:
-    """Return the entries of meta["input"]; `without` are the ids of the words without a vector."""
+    """Return the entries for meta["input"]; `without` are the ids of words without a vector."""
     n_tokens = int(vocabulary.counts.sum())
     n_without = int(vocabulary.counts[without].sum())
     n_covered = len(vocabulary) - len(without)

@@ -1,10 +1,10 @@
-"""Trees of more words than are split at once: upper nodes by samples, sub-trees by jobs.
+"""Trees with very many words: samples split the upper nodes, and jobs build the sub-trees.
 
-The split of an upper node is computed from `SAMPLE_ROWS` of its rows. Then all its rows are read,
-some at a time, and each goes to one child or the other. Nodes of up to `SUBTREE_WORDS` words are
-sub-trees. Each sub-tree has a seed of its own; jobs build them by the vectors of all their words.
+The split of an upper node is computed from `SAMPLE_ROWS` of its rows. Then all its rows are read
+in blocks, and each row is assigned to a child. Nodes with up to `SUBTREE_WORDS` words are
+sub-trees. Each sub-tree has its own seed. A job builds it from the vectors of all its words.
 All parts are kept in the cache folder until the tree is complete, so that a build that was killed
-continues from them.
+can continue.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from hstree.data.vectors import WordVectors
 
 T = TypeVar("T")
 
-#: Number of rows of a node that its split is computed from.
+#: Number of rows from which the split of an upper node is computed.
 SAMPLE_ROWS = 1 << 17
 #: Maximum number of words of a sub-tree.
 SUBTREE_WORDS = 1 << 18
@@ -54,8 +54,8 @@ def build_large_trees(
     n_jobs: int | None,
     task: progress.Task,
 ) -> list[TreeTopology]:
-    """Build one tree per seed, as `build_vector_trees`, and remove the files that it kept."""
-    # The folder is named by everything that the trees depend on.
+    """Build one tree per seed, as `build_vector_trees` does; remove the kept files at the end."""
+    # The name of the folder is a hash of everything on which the trees depend
     document = {"builder": name, "splitter": repr(splitter), "vectors": vectors.sha256}
     document |= {"seeds": repr(seeds), "version": __version__}
     if word_values is not None:
@@ -84,9 +84,9 @@ def _build_large_tree(
 ) -> TreeTopology:
     """Build the upper nodes of a tree, then its sub-trees, and join them.
 
-    Both are kept in files whose names begin with `prefix`.
+    The parts are kept in files whose names begin with `prefix`.
     """
-    # The upper nodes, as an earlier build left them, or new
+    # Read the upper nodes that an earlier build kept, or build them
     upper_seed, subtrees_seed = seed.spawn(2)
     upper_file = Path(f"{prefix}-upper.npz")
     upper = _read(UpperNodes, upper_file)
@@ -94,7 +94,7 @@ def _build_large_tree(
         upper = _build_upper_nodes(splitter, vectors, word_values, upper_seed)
         _write(upper, upper_file)
 
-    # The sub-trees that an earlier build left; those of one word are leaves.
+    # Read the sub-trees that an earlier build kept; sub-trees with one word are leaves
     size = np.diff(upper.start)
     files = [Path(f"{prefix}-part-{number}.npz") for number in range(len(size))]
     leaf = TreeTopology(np.zeros(1, np.int64), np.empty(0, np.int64))
@@ -105,11 +105,11 @@ def _build_large_tree(
     missing = [i for i, tree in enumerate(subtrees) if tree is None]
     task.advance(len(vectors) - int(size[missing].sum()))
 
-    # The other sub-trees, by jobs. A word divides its codes among the sub-trees that it is in.
+    # Build the other sub-trees in jobs. The codes of a word are divided among its sub-trees
     n_codes = np.bincount(upper.word, minlength=len(vectors))
     max_codes = np.maximum(splitter.max_codes // n_codes, 1)  # (V,) in each sub-tree
     seeds = subtrees_seed.spawn(len(size))
-    numbers = list[int]()  # numbers of the sub-trees of the jobs
+    numbers = list[int]()  # number of the sub-tree of each job
 
     def jobs() -> Iterator[tuple[Any, ...]]:
         for number in missing:
@@ -148,13 +148,13 @@ def _build_upper_nodes(
             rng = np.random.default_rng(seed.spawn(1)[0])
             branch = _split_by_sample(splitter, vectors, word_values, words, rng, task)
 
-            # Words that have all their codes go to one child only.
+            # Words that have their maximum number of codes go to one child only
             both = np.flatnonzero(branch < 0)
             refused = both[n_codes[words[both]] >= splitter.max_codes]
             branch[refused] = ~branch[refused]
             n_codes[words[branch < 0]] += 1
 
-            # A child of few words is a sub-tree, which another job builds
+            # A child with few words is a sub-tree, which a job builds
             n_children = 0
             for j in range(splitter.arity):
                 child_words = words[(branch == j) | (branch < 0)]
@@ -187,14 +187,14 @@ def _split_by_sample(
     task: progress.Task,
 ) -> Int64:
     """Return the branches (n,) of the words of one node, split by a sample of their rows."""
-    # The split of the sample
+    # Split a sample of the rows
     n = len(words)
     sample = words[np.sort(rng.choice(n, min(n, SAMPLE_ROWS), replace=False))]
     sample_values = None if word_values is None else word_values[sample]
     sample_rows = np.asarray(vectors.take(sample, axis=0))
     row_scores = splitter.fit_scores(sample_rows, sample_values, rng)
 
-    # The scores (k, n) of all rows
+    # Compute the scores (k, n) of all rows
     scores = np.empty((len(row_scores.constant), n))
 
     def score(first: int) -> int:
@@ -208,23 +208,23 @@ def _split_by_sample(
     nodes = Nodes(np.array([0, n]))
     values = None if word_values is None else word_values[words]
     branch = splitter.branches(nodes, scores, values)
-    if np.all(branch == branch[0]):  # identical vectors are split in their order
+    if np.all(branch == branch[0]):  # split identical vectors in their order
         return np.arange(n) * splitter.arity // n
     return branch
 
 
 def _write(arrays: Any, path: Path) -> None:
-    """Write a NamedTuple of arrays."""
+    """Write a NamedTuple of arrays to a file."""
     with replacing(path) as file:
         np.savez(file, **arrays._asdict())
 
 
 def _read(kind: Callable[..., T], path: Path) -> T | None:
-    """Read a NamedTuple of vectors of integers; None where the file is missing or damaged."""
+    """Read a NamedTuple of integer vectors; return None if the file is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
         are_vectors = all(array.ndim == 1 and array.dtype.kind == "i" for array in arrays.values())
         return kind(**arrays) if are_vectors else None
-    except Exception:  # damaged files raise many kinds of errors; the parts are built again
+    except Exception:  # damaged files raise many kinds of errors; the part is then built again
         return None

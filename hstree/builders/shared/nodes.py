@@ -1,7 +1,7 @@
 """Vectors grouped by node: sums over nodes, centring, and even splits.
 
-The rows of a node are consecutive rows of one matrix. Thousands of nodes of three words then take
-as long as one node with the same number of words.
+The rows of a node are consecutive rows of one matrix. Thousands of nodes with three words each then
+take as long as one node with the same number of words.
 """
 
 import numpy as np
@@ -9,14 +9,14 @@ from scipy.sparse import csr_array
 
 from hstree._arrays import Float64, Floating, Int64, offsets, segment_ids
 
-#: Number of rows that are summed in their own precision. Sums of such pieces are float64.
+#: Number of rows that are summed in their own precision; sums of such pieces are added in float64.
 PIECE = 4096
 
 
 class Nodes:
-    """Layout of n rows in S nodes, with sums and products over nodes.
+    """Layout of n rows in S nodes, with sums and products over the nodes.
 
-    The rows of node s are ``start[s]:start[s + 1]``; no node is empty.
+    Node s has the rows ``start[s]:start[s + 1]``; no node is empty.
     """
 
     def __init__(self, start: Int64) -> None:
@@ -26,14 +26,14 @@ class Nodes:
         self._sum: csr_array | None = None
 
     def total(self, value: Float64) -> Float64:
-        """Return the sum of a value of the rows (n,) over each node: float64 array (S,)."""
+        """Return the sum of a value (n,) over the rows of each node, a float64 array (S,)."""
         return np.add.reduceat(value, self.start[:-1])
 
     def weighted_sum(self, weight: Float64, X: Floating) -> Floating:
-        """Return the sum of the weighted rows (n, d) of each node: array (S, d)."""
+        """Return the weighted sum of the rows (n, d) of each node, an array (S, d)."""
         n = len(X)
         weight = weight.astype(X.dtype, copy=False)
-        # The matrix (S or pieces, n) is kept, since replacing its entries is faster than making it.
+        # Keep the matrix (S or pieces, n): replacing its entries is faster than making a new one
         if self._sum is None:
             pieces = self.start if len(self.size) > 1 else offsets(np.diff(np.r_[0:n:PIECE, n]))
             self._sum = csr_array((weight, np.arange(n), pieces), shape=(len(pieces) - 1, n))
@@ -44,7 +44,7 @@ class Nodes:
         return np.asarray(sums.sum(axis=0, keepdims=True, dtype=np.float64), X.dtype)
 
     def dot(self, X: Floating, node_vectors: Floating) -> Float64:
-        """Return the dot product of each row (n, d) with its node's vector (S, d): float64 (n,)."""
+        """Return the dot product of each row (n, d) and its node's vector (S, d): float64 (n,)."""
         is_single = len(node_vectors) == 1
         row_vectors = node_vectors if is_single else node_vectors.take(self.node, axis=0)
         return np.asarray(np.vecdot(X, row_vectors), np.float64)
@@ -53,7 +53,7 @@ class Nodes:
 def power_of_two_scale(vectors: Floating) -> float:
     """Return the power of two that scales the largest entry to about one.
 
-    Squares then neither overflow nor vanish, and entries keep all their digits.
+    Squares then neither overflow nor underflow, and entries keep all their digits.
     """
     largest = max(float(vectors.max()), -float(vectors.min()))
     exponent = int(np.frexp(largest)[1])
@@ -63,7 +63,7 @@ def power_of_two_scale(vectors: Floating) -> float:
 def centred_rows(
     vectors: Floating, words: Int64, nodes: Nodes, scale: float, weight: Float64 | None = None
 ) -> Floating:
-    """Return the rows of some words, scaled, and centred at the weighted means of their nodes."""
+    """Return the rows of some words, scaled, minus the weighted mean of their node."""
     weight = np.ones(len(words)) if weight is None else weight
     fraction = weight / np.add.reduceat(weight, nodes.start[:-1])[nodes.node]
     rows = vectors.take(words, axis=0)
@@ -76,7 +76,7 @@ def centred_rows(
 def centre_rows(
     rows: Floating, weight: Float64 | None = None
 ) -> tuple[Nodes, Floating, float, Floating]:
-    """Return the layout of a single node, its scaled and centred rows, their scale and centre."""
+    """Scale and centre the rows of one node; return its layout, the rows, the scale and centre."""
     weight = np.ones(len(rows)) if weight is None else weight
     nodes = Nodes(np.array([0, len(rows)]))
     scale = power_of_two_scale(rows)
@@ -86,10 +86,10 @@ def centre_rows(
 
 
 def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
-    """Sort the rows of each node by a value and return branches (n,) of equal sizes.
+    """Sort the rows of each node by a value; return branches (n,) of equal sizes.
 
-    Ties are in the order of the rows. Sizes differ by at most one; of two branches the first is
-    the larger. No branch is empty where a node has at least `arity` rows.
+    Ties keep the order of the rows. Sizes differ by at most one; of two branches, the first is the
+    larger. No branch is empty if a node has at least `arity` rows.
     """
     is_single = len(nodes.size) == 1
     order = np.argsort(value, kind="stable") if is_single else np.lexsort((value, nodes.node))
@@ -100,18 +100,18 @@ def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
 
 
 def split_stuck(branch: Int64, nodes: Nodes, X: Floating, arity: int = 2) -> None:
-    """Split nodes of one branch evenly along the axis of their largest variance, in place.
+    """Split nodes whose rows are all in one branch evenly, along the axis of largest variance.
 
-    The vectors of such a node are identical, or a component is empty. Of equal variances the first
-    axis is taken; equal entries stay in their order.
+    The vectors of such a node are identical, or a component is empty. Of equal variances, the first
+    axis is used; equal entries keep their order. Changes `branch` in place.
     """
-    # (N,) whether all rows of a node are in the branch of its first row
+    # (S,) whether all rows of a node are in the branch of its first row
     is_first = branch == branch[nodes.start[nodes.node]]
     is_stuck = np.logical_and.reduceat(is_first, nodes.start[:-1])
     if not is_stuck.any():
         return
 
-    # The rows of these nodes are centred: the axis of the largest sum of squares varies most
+    # The rows are centred, so that the axis with the largest sum of squares has the most variance
     index = is_stuck[nodes.node]
     rows = X[index]
     stuck_nodes = Nodes(offsets(nodes.size[is_stuck]))

@@ -1,7 +1,7 @@
-"""Short lists: the most frequent words directly under the root, any tree for the others.
+"""Short lists: the most frequent words directly under the root, beside a tree of the other words.
 
-A frequent word then takes one decision, at a root that is one dense product for a whole batch; the
-adaptive softmax of Grave et al. does the same with clusters of words in place of a tree.
+A frequent word then takes one decision, and the root is one dense product for a whole batch. The
+adaptive softmax of Grave et al. has the same structure, with word clusters in place of the tree.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,29 +27,30 @@ def build_with_short_list(
     n_frequent: int,
     n_trees: int,
 ) -> tuple[Tree, dict[str, object]]:
-    """Build the tree of all but the most frequent words; put these beside it, under one root.
+    """Build a tree of the less frequent words; put the most frequent words beside it.
 
     Parameters
     ----------
     build : callable
-        The builder. Its input has the less frequent words alone.
+        The builder. Its input has only the less frequent words.
     input : Vocabulary, Corpus or WordVectors
     vocabulary : Vocabulary or None
-        Words of the tree, where the input is vectors.
+        Words of the tree, if the input is vectors.
     n_frequent : int
-        Length of the short list. At V or above, the tree is the flat tree.
+        Length of the short list. With V or more, the tree is the flat tree.
     n_trees : int
-        Number of trees side by side that the builder makes.
+        Number of trees side by side that the builder builds.
 
     Returns
     -------
     tree : Tree
-        Labels are in the order of the words. Words are listed by descending count, ties in
-        code-point order. Several trees of the builder are children of the root, not of a node of
-        their own; with words that have no vector, they stay under one node beside these. The meta
-        is the builder's, which describes the less frequent words.
+        Labels keep the order of the words. The short list is in order of descending count, ties in
+        code-point order. If the builder builds several trees, each is a child of the root. If some
+        words have no vector, these trees stay under one node, beside the words without a vector.
+        The meta comes from the builder and describes the less frequent words.
     entries : dict
-        Of meta["input"], as `build_over_vocabulary` returns them for vectors and a vocabulary.
+        Entries for meta["input"], as `build_over_vocabulary` returns them for vectors and a
+        vocabulary.
 
     Raises
     ------
@@ -58,21 +59,21 @@ def build_with_short_list(
 
     Notes
     -----
-    The vectors of the less frequent words are copied, also those that are read from a file.
+    The vectors of the less frequent words are copied, even if they are mapped from a file.
 
     References
     ----------
     .. [1] E. Grave, A. Joulin, M. Cisse, D. Grangier & H. Jegou, "Efficient softmax approximation
        for GPUs", ICML 2017.
     """
-    # Numbers of the listed words, the most frequent first, and of the others
+    # Ids of the words in the short list, the most frequent first, and of the other words
     words, counts = _counted_words(input, vocabulary)
     frequent = most_frequent(words, counts, n_frequent)
     is_frequent = np.zeros(len(words), bool)
     is_frequent[frequent] = True
     rest = np.flatnonzero(~is_frequent)
 
-    # Nothing to build: the flat tree, or one more word at the end of the list
+    # With one remaining word or none, the tree is flat
     if len(rest) < 2:
         entries: dict[str, object] = {}
         if vocabulary is not None:
@@ -87,7 +88,7 @@ def build_with_short_list(
         if is_covered[rest].any():
             tree, entries = build_over_vocabulary(build, input, others)
         else:
-            # The list has all words with a vector.
+            # All words with a vector are in the short list
             tree = huffman_tree(others.words, others.counts)
             entries = coverage_record(input, others, np.arange(len(others)))
     else:
@@ -117,7 +118,7 @@ def most_frequent(words: Sequence[str], counts: Int64, n: int) -> Int64:
 def _counted_words(
     input: BuilderInput, vocabulary: Vocabulary | None
 ) -> tuple[Sequence[str], Int64]:
-    """Return the words of the tree and their counts; InputError where they have none."""
+    """Return the words of the tree and their counts. Raises InputError if they have no counts."""
     words: Sequence[str]
     counts: Int64 | None
     if isinstance(input, Corpus):
@@ -130,19 +131,19 @@ def _counted_words(
         words, counts = input.labels, input.counts
     if counts is None:
         raise InputError(
-            "short_list lists the most frequent words, and these vectors come without counts; add "
-            "them (counts=, or a vocabulary), or leave short_list out"
+            "short_list needs counts, and these vectors come without counts; add them (counts=, or "
+            "a vocabulary), or leave short_list out"
         )
     if not counts.any():
         raise InputError(
-            f"short_list lists the most frequent words, and every count of the {len(words)} words "
-            "is zero; give how often the words occur, or leave short_list out"
+            f"short_list needs counts, and every count of the {len(words)} words is zero; give the "
+            "number of times that each word occurs, or leave short_list out"
         )
     return words, counts
 
 
 def _selected(input: BuilderInput, ids: Int64) -> BuilderInput:
-    """Return the same input with some of its words."""
+    """Return the input restricted to some of its words."""
     if isinstance(input, WordVectors):
         counts = None if input.counts is None else input.counts[ids]
         rows = input.vectors[ids]
@@ -150,8 +151,8 @@ def _selected(input: BuilderInput, ids: Int64) -> BuilderInput:
         return WordVectors(labels, rows, counts=counts, source=input.source)
     if isinstance(input, Vocabulary):
         return _part(input, ids)
-    # Listed words stay in the text as words outside the vocabulary. They are not occurrences of
-    # <unk>, as which a corpus counts them.
+    # Words of the short list stay in the text, outside the vocabulary. The corpus would count them
+    # as <unk>, so the counts are set here
     part = input.with_vocabulary(_part(input.vocabulary, ids))
     part.counts = input.counts[ids]
     part.counts.setflags(write=False)
@@ -159,10 +160,10 @@ def _selected(input: BuilderInput, ids: Int64) -> BuilderInput:
 
 
 def _part(vocabulary: Vocabulary, ids: Int64) -> Vocabulary:
-    """Return a vocabulary of some of the words."""
+    """Return the vocabulary restricted to some of its words."""
     counts = vocabulary.counts[ids]
     if not counts.any():
-        # All words that occur are listed; the others are equally frequent.
+        # All words that occur are in the short list; the other words are equally frequent
         counts = np.ones_like(counts)
     words = [vocabulary.words[i] for i in ids.tolist()]
     return Vocabulary(words, counts, source=vocabulary.source)
@@ -177,9 +178,9 @@ def _beside(
     *,
     shares_root: bool,
 ) -> Tree:
-    """Return a tree of the words `rest` with frequent words (n,) as first children of its root.
+    """Put frequent words (n,) beside the tree of the words `rest`, as first children of the root.
 
-    The root is a new node, unless the tree shares its own.
+    The root is a new node, unless `shares_root` is True.
     """
     number = {words[i]: i for i in rest.tolist()}
     word_of_label = np.array([number[label] for label in tree.labels], np.int64)
@@ -192,7 +193,7 @@ def _beside(
         fan_out = tree.fan_out.copy()
         fan_out[0] += len(frequent)
     else:
-        # Nodes move up by one, and the old root is the last child of the new one.
+        # Node numbers rise by one, and the old root is the last child of the new root
         child[~is_leaf] += 1
         child = np.concatenate([[1], child])
         fan_out = np.concatenate([[len(frequent) + 1], tree.fan_out])

@@ -1,7 +1,7 @@
-"""Top-down construction of a tree from a rule that splits nodes, all nodes of a level at once.
+"""Top-down construction of trees by a rule that splits nodes, all nodes of a level at once.
 
-`build_top_down` takes any rule. `build_tree` and `run_job` take the `Splitter` of a builder, which
-makes a rule from vectors.
+`build_top_down` accepts any rule. `build_tree` and `run_job` accept the `Splitter` of a builder,
+which creates a rule from vectors.
 """
 
 from abc import ABC, abstractmethod
@@ -17,19 +17,19 @@ from hstree._arrays import Float64, Floating, Int64, batches, offsets, segment_i
 from hstree._parallel import in_threads
 from hstree.builders.shared.nodes import Nodes
 
-#: Number of words that are split by one call. With 100 float32 each they stay in a core's cache.
+#: Number of words that one call splits. With 100 float32 values each, they stay in a core's cache.
 BLOCK_WORDS = 2048
-#: Number of blocks that a thread gets at a time, unless nodes are larger than a block.
+#: Number of blocks that a thread processes at a time, unless nodes are larger than a block.
 BLOCKS_PER_CALL = 8
 
-#: Rule that splits nodes: (words (n,), offsets of their nodes (S + 1,), random numbers drawn for
-#: them) -> branch (n,). A branch b below zero sends the word to both of two children, or to ``~b``
-#: alone where the word has its maximum number of codes.
+#: Rule that splits nodes: (words (n,), offsets of their nodes (S + 1,), random numbers for the
+#: words) -> branch (n,). A branch b below zero sends the word to both of two children, or only to
+#: ``~b`` if the word already has its maximum number of codes.
 SplitRule = Callable[[Int64, Int64, Any], Int64]
 
 
 class TreeTopology(NamedTuple):
-    """The arrays of a `Tree` that hold its nodes."""
+    """Arrays of a `Tree` that define its nodes."""
 
     child_start: Int64
     child: Int64
@@ -53,23 +53,23 @@ def build_top_down(
     n_words : int
         Number of words V.
     split : SplitRule
-        It receives whole nodes of more than `arity` and `max_leaves` words, the words of each in
-        ascending order. Several threads may call it at once. No branch may take all words of a
-        node.
+        It receives whole nodes with more than `arity` and `max_leaves` words; the words of a node
+        are in ascending order. Several threads may call it at once. No branch may get all words of
+        a node.
     draw : callable, optional
         Returns the random numbers that `split` receives for n words.
     arity : int
         Number of children of a node that is split.
     max_leaves : int
-        Nodes of up to this many words, or `arity` words, have the words as their children.
+        Maximum number of words of a node that is not split: they are its children. Nodes with at
+        most `arity` words are never split.
     max_codes : int or int64 array (V,)
-        Maximum number of codes of each word. Further codes are refused: the word goes to one child
-        only.
+        Maximum number of codes of each word. A word with so many codes goes to one child only.
     roots : int64 array (R + 1,), optional
-        Build R trees at once. Tree r holds the words ``roots[r]`` to ``roots[r + 1]``, at least
-        two, and its root is node r.
+        Offsets of R trees to build at once. Tree r has the words ``roots[r]`` to ``roots[r + 1]``,
+        at least two, and its root is node r.
     task : Task
-        It advances by V in all. A word in a node of n words counts ``1 - log n / log V``.
+        It advances by V in total. A word in a node of n words counts ``1 - log n / log V``.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def build_top_down(
     widest = max(arity, max_leaves)
     n_codes = np.ones(n_words, np.int64)
     max_codes = np.broadcast_to(max_codes, n_words)
-    # The words of the nodes of a level, node by node, and the offsets of the nodes
+    # The words of a level, node by node, and the offsets of the nodes
     word = np.arange(n_words)
     start = np.array([0, n_words] if n_words > 1 else [0]) if roots is None else roots
 
@@ -88,7 +88,7 @@ def build_top_down(
     fan_outs = [np.empty(0, np.int64)]
     children = [np.empty(0, np.int64)]
     while True:
-        # Report progress. Codes of words with several codes count as fractions of a word.
+        # Report progress. A code of a word with several codes counts as a fraction of a word
         size = np.diff(start)
         unit = n_words / n_codes.sum() / np.log(max(n_words, 2))
         n_done = n_words - float(size @ np.log(size)) * unit
@@ -97,7 +97,7 @@ def build_top_down(
         if len(start) == 1:
             break
 
-        # Split the nodes: the branch of each word. A word that goes to both children is doubled.
+        # Split the nodes: find the branch of each word. Duplicate words that go to both children
         n_nodes += len(start) - 1
         branch = np.empty(len(word), np.int64)
         for index, index_branch in _split_level(word, start, split, draw, widest):
@@ -107,7 +107,7 @@ def build_top_down(
             word = word[item]
             start = np.searchsorted(item, start)
 
-        # Group the words by child: (children,) sizes. A child of one word is a leaf.
+        # Group the words by child: (children,) sizes. A child with one word is a leaf
         group = segment_ids(start) * widest + branch
         size = np.bincount(group, minlength=(len(start) - 1) * widest)
         word = word[np.argsort(group, kind="stable")]
@@ -119,7 +119,7 @@ def build_top_down(
         fan_outs.append(is_child.reshape(-1, widest).sum(axis=1))
         children.append(child)
 
-        # The next level has the words of the children that are nodes.
+        # The next level has the words of the children that are nodes
         word = word[np.repeat(is_node, size)]
         start = offsets(size[is_node])
     return TreeTopology(offsets(np.concatenate(fan_outs)), np.concatenate(children))
@@ -128,15 +128,15 @@ def build_top_down(
 def _split_level(
     word: Int64, start: Int64, split: SplitRule, draw: Callable[[int], Any], widest: int
 ) -> Iterator[tuple[Int64, Int64]]:
-    """Yield indices of the words of a level, and their branches."""
+    """Yield indices of words of a level, and their branches."""
     size = np.diff(start)
     is_split = np.repeat(size > widest, size)
 
-    # The words of a small node are its children, one branch each.
+    # The words of a small node are its children, one branch each
     alone = np.flatnonzero(~is_split)
     yield alone, alone - np.repeat(start[:-1], size)[alone]
 
-    # Split the other nodes in blocks: `cuts` are the nodes where blocks begin and end.
+    # Split the other nodes in blocks; `cuts` holds the nodes at which blocks begin and end
     index = np.flatnonzero(is_split)
     bounds = offsets(size[size > widest])
     cuts = [0, *(stop for _, stop in batches(bounds, BLOCK_WORDS))]
@@ -161,11 +161,11 @@ def _split_level(
 def _double(word: Int64, branch: Int64, n_codes: Int64, max_codes: Int64) -> tuple[Int64, Int64]:
     """Duplicate the words that go to both children, as far as `max_codes` allows.
 
-    Returns the items (indices into `word`, ascending) and their branches; updates `n_codes`.
-    No branch becomes empty, since a split leaves none with such words only.
+    Returns the items (indices into `word`, ascending) and their branches; updates `n_codes`. No
+    branch becomes empty, since each branch of a split has other words, too.
     """
     both = np.flatnonzero(branch < 0)
-    # Number the duplicates of each word; the first nodes have precedence.
+    # Number the duplicates of each word; the first nodes have precedence
     both = both[np.argsort(word[both], kind="stable")]
     head = np.flatnonzero(np.diff(word[both], prepend=-1))
     rank = np.arange(len(both)) - np.repeat(head, np.diff(head, append=len(both)))
@@ -181,7 +181,7 @@ def _double(word: Int64, branch: Int64, n_codes: Int64, max_codes: Int64) -> tup
 
 
 class RowScores(NamedTuple):
-    """Quadratic functions of rows, by which words go to the children of a node.
+    """Quadratic functions of rows that decide to which child of a node a word goes.
 
     Score j is ``constant[j] + quadratic[j] * x @ x + linear[j] @ x``, where x is ``scale * row -
     centre``.
@@ -203,14 +203,14 @@ class RowScores(NamedTuple):
 
 
 class Splitter(ABC):
-    """How a builder splits nodes, given `word_values` beside the vectors. It can be pickled.
+    """Rule of a builder for splitting nodes, given vectors and `word_values`. It can be pickled.
 
     Attributes
     ----------
     arity : int
         Number of children of a node that is split.
     max_leaves : int
-        Number of words up to which a node is not split; of no effect below `arity`.
+        Maximum number of words of a node that is not split. It has no effect below `arity`.
     max_codes : int
         Maximum number of codes of a word.
     """
@@ -224,12 +224,12 @@ class Splitter(ABC):
         """Return the rule that splits nodes of words with these vectors (V, d)."""
 
     def draw(self, rng: np.random.Generator, n: int) -> Any:
-        """Draw the random numbers that the rule needs for n words; none by default."""
+        """Draw the random numbers that the rule needs for n words (default: None)."""
         return None
 
     @abstractmethod
     def fit_scores(self, rows: Floating, word_values: Any, rng: np.random.Generator) -> RowScores:
-        """Split one node of the rows (n, d), as the rule does; return what scores other rows."""
+        """Split one node with the rows (n, d), as the rule does; return scores for other rows."""
 
     @abstractmethod
     def branches(self, nodes: Nodes, scores: Float64, word_values: Any) -> Int64:
@@ -258,9 +258,9 @@ def build_tree(
 
 
 def run_job(splitter: Splitter, job: tuple[Floating, Any, int | Int64, Any]) -> TreeTopology:
-    """Build the tree of one job: its rows, their word values, maximum codes and seed."""
+    """Build the tree of one job, which has rows, word values, maximum codes and a seed."""
     rows, word_values, max_codes, seed = job
-    rows = np.array(rows)  # joblib may map them from a file
+    rows = np.array(rows)  # joblib may have mapped them from a file
     with progress.task("sub-tree", total=len(rows), unit="words") as task:
         rule = splitter.split_rule(rows, word_values)
         return build_tree(splitter, rule, len(rows), seed, max_codes, task=task)

@@ -1,7 +1,7 @@
-"""Trees by splitting words by their vectors, for the builders gmm, kmeans and semantic.
+"""Trees that split words by their vectors, for the builders gmm, kmeans and semantic.
 
-Up to `LARGE` words, every node is split by the vectors of all its words. Of more words, the upper
-nodes are split by samples (`hstree.builders.shared.large`).
+Up to `LARGE` words, every split is computed from the vectors of all words of the node. With more
+words, the splits of the upper nodes are computed from samples (`hstree.builders.shared.large`).
 """
 
 from collections.abc import Sequence
@@ -24,22 +24,22 @@ def build_vector_trees(
     word_values: Array | None = None,
     n_jobs: int | None = None,
 ) -> list[TreeTopology]:
-    """Split words by their vectors, into one tree per seed.
+    """Build one tree per seed by splitting words by their vectors.
 
     Parameters
     ----------
     name : str
-        The builder, for progress and files.
+        Name of the builder, for progress bars and cached files.
     vectors : WordVectors
     splitter : Splitter
-        Its `repr` is part of the name of cached files.
+        Its `repr` is part of the names of cached files.
     seeds : sequence of SeedSequence
         One per tree.
     word_values : array (V, ...), optional
-        What the splitter needs of each word.
+        Values of each word that the splitter needs.
     n_jobs : int, optional
-        Number of jobs. Up to `LARGE` words, a tree is built by all threads of this process. The
-        trees do not depend on it.
+        Number of jobs for more than `LARGE` words. A smaller tree is built by all threads of this
+        process. The trees do not depend on it.
     """
     n_words = len(vectors.labels)
     with progress.task(name, total=len(seeds) * n_words, unit="words") as task:

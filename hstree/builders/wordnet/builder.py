@@ -1,4 +1,4 @@
-"""Trees from WordNet: words under their synsets, nodes split by tf-idf vectors or by counts."""
+"""Trees from WordNet: words under their synsets, and wide nodes split by tf-idf vectors."""
 
 from functools import partial
 from typing import Annotated, Literal
@@ -39,48 +39,49 @@ def wordnet(
     source: str = "builtin",
     random_state: RandomState = 0,
 ) -> Tree:
-    """WordNet's is-a tree over a corpus's words, made binary by their tf-idf vectors.
+    """Build WordNet's is-a tree over the words of a corpus, made binary by tf-idf vectors.
 
     Parameters
     ----------
     corpus : Corpus
         Words, counts, and the text for tf-idf.
     senses : {"first", "all"}
-        Senses of each word to use: the most frequent one, so one code; or all, one code each, of
-        the eight most frequent ones.
+        Senses of each word to use. first: the most frequent sense, which gives one code. all: up to
+        eight of the most frequent senses, which give one code each.
     binarise : {"tfidf", "none"}
-        How to split nodes of more than two children: by repeated two-means on tf-idf vectors, or
-        not at all. Words outside WordNet form a tree of the builder `semantic`, or one wide node.
+        How to split nodes with more than two children. tfidf: by repeated two-means on tf-idf
+        vectors; words outside WordNet then form a tree of the builder `semantic`. none: not at all;
+        words outside WordNet then form one wide node.
     block : int
-        Number of tokens of a document for tf-idf.
+        Number of tokens per document for tf-idf.
     source : str
-        WordNet to use: "builtin", the version 3.0 that is part of hstree; or the file of a table
-        made by scripts/make_wordnet_table.py.
+        WordNet to use: "builtin", the version 3.0 in hstree, or the file name of a table made by
+        scripts/make_wordnet_table.py.
     random_state : int
-        Random seed of two-means and of the projection before it.
+        Random seed for two-means, and for the projection of the tf-idf vectors.
 
     Returns
     -------
     Tree
-        Nodes have the names of synsets ("dog.n.01"); those that binarisation adds have none.
-        meta["wordnet"] identifies the WordNet, meta["coverage"] counts the words in it.
+        Nodes have the names of synsets ("dog.n.01"); nodes that binarisation adds have no name.
+        meta["wordnet"] identifies the WordNet, and meta["coverage"] counts the words in it.
 
     Raises
     ------
     InputError
         When `source` cannot be read.
     FileFormatError
-        When `source` is not a table of WordNet.
+        When `source` is not a WordNet table.
 
     Notes
     -----
-    Is-a edges are hypernyms and instance hypernyms, from a satellite adjective to its head, and
-    from an adverb to its adjective. Words are looked up in lower case, through morphy [2]_; see
-    `lookup.look_up` for the order of senses, and `lookup` for the function words that count as
-    outside. See `hierarchy.resolve` for the choice among parents, `hierarchy.wide_tree` for chains.
+    Is-a edges lead to hypernyms and instance hypernyms, from a satellite adjective to its head, and
+    from an adverb to its adjective. Words are looked up in lower case, by morphy [2]_. See
+    `lookup.look_up` for the order of senses, `lookup` for the function words that count as outside
+    WordNet, `hierarchy.resolve` for the choice among parents, and `hierarchy.wide_tree` for chains.
 
     Documents for tf-idf are blocks of tokens. The vector of a node is the mean over the words below
-    it; two-means compares directions. The same WordNet gives the same tree from each source.
+    it; two-means compares directions. The tree does not depend on the source of the same WordNet.
 
     References
     ----------
@@ -97,14 +98,14 @@ def wordnet(
     inside = np.flatnonzero(is_inside)
     outside = np.flatnonzero(~is_inside)
 
-    # (V, d) tf-idf vectors of all words, by which wide nodes are split
+    # (V, d) tf-idf vectors of all words, which split the wide nodes
     vectors = None
     if binarise == "tfidf":
         vectors = tfidf_vectors(corpus, block, random_state=random_state)
 
     trees = []
     if inside.size:
-        # Words in WordNet are numbered among themselves.
+        # Number the words in WordNet from 0
         word = np.searchsorted(inside, synsets.word)
         inside_words = words[inside].tolist()
         hierarchy = resolve(taxonomy, word, synsets.synset, counts[inside])
@@ -129,7 +130,7 @@ def wordnet(
         "words_in_wordnet": inside.size,
         "tokens_in_wordnet": n_inside / n_tokens if n_tokens else None,
     }
-    # The version in place of the source: the same WordNet is the same input.
+    # Record the version in place of the source: the same WordNet is the same input
     options = {"source": taxonomy.version}
     version = {"version": taxonomy.version, "synsets": len(taxonomy), "sha256": taxonomy.sha256}
     return joined.with_meta({"options": options, "wordnet": version, "coverage": coverage})
@@ -138,12 +139,12 @@ def wordnet(
 def binarise_two_means(
     tree: Tree, vectors: Floating, *, iterations: int = 10, random_state: int = 0
 ) -> Tree:
-    """Split each node of more than two children by two-means, then each half, and so on.
+    """Split each node with more than two children by two-means, then each half, and so on.
 
-    A child has the mean of the vectors (V, d) over the codes of the labels below it, normalised,
-    since two-means would otherwise separate long vectors from short ones. Children with the same
-    direction are split evenly. The k-means is that of the builder `kmeans`, all nodes at once. The
-    result has the names of `tree` on the nodes that it had.
+    The vector of a child is the mean of the vectors (V, d) over the codes of the labels below it,
+    scaled to length one; two-means would otherwise separate long vectors from short ones. Children
+    with the same direction are split evenly. The k-means of the builder `kmeans` splits all nodes
+    at once. Nodes of `tree` keep their names.
     """
     if tree.n_nodes == 0:
         return tree
@@ -155,12 +156,12 @@ def binarise_two_means(
     with progress.task("splitting nodes", total=len(rows), unit="children") as task:
         subtrees = build_top_down(len(rows), rule, draw=draw, roots=tree.child_start, task=task)
 
-    # Node n of the wide tree is the root of sub-tree n, whose leaf ``~e`` is edge e of the tree.
+    # Node n of the wide tree is the root of sub-tree n, and a leaf ``~e`` is edge e of that tree
     child = subtrees.child.copy()
     is_leaf = child < 0
     child[is_leaf] = tree.child[~child[is_leaf]]
 
-    # Nodes are numbered by level; those of the wide tree keep their names.
+    # Number the nodes by level; nodes of the wide tree keep their names
     order = by_level(subtrees.child_start, child, 0)
     start, child, number = reorder(subtrees.child_start, child, order)
     names: list[str | None] | None = None
@@ -172,7 +173,7 @@ def binarise_two_means(
 
 
 def normalised(vectors: Floating) -> Floating:
-    """Return vectors (n, d) of length one, float32; zero vectors stay zero."""
+    """Scale vectors (n, d) to length one, as float32; zero vectors stay zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0, length, 1), np.float32)
 
@@ -180,16 +181,16 @@ def normalised(vectors: Floating) -> Floating:
 def tfidf_vectors(corpus: Corpus, block: int, *, random_state: int = 0) -> Float64:
     """Return the column (V, d) of each word in the tf-idf matrix.
 
-    Documents are blocks of `block` tokens, across lines. A column has one entry per document; with
-    more than `DIMENSIONS` documents and words, it is projected onto as many singular vectors. The
-    term frequency is ``1 + log tf``, the weight ``1 + log((1 + D) / (1 + df))``, as in
-    scikit-learn's `TfidfTransformer`; documents are not normalised, since they have equal sizes.
+    Documents are blocks of `block` tokens, across lines. A column has one entry per document. With
+    more than `DIMENSIONS` documents and words, columns are projected onto `DIMENSIONS` singular
+    vectors. The term frequency is ``1 + log tf`` and the weight ``1 + log((1 + D) / (1 + df))``, as
+    in scikit-learn's `TfidfTransformer`. Documents are not normalised, since they have equal sizes.
     """
-    # scikit-learn takes over a second to import, and few runs need it.
+    # Importing scikit-learn takes more than a second, and few runs need it
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    # (D, V) count of each word in each document; OOV tokens only fill their block
+    # (D, V) count of each word in each document; out-of-vocabulary tokens only fill their block
     ids = corpus.ids()
     known = np.flatnonzero(~corpus.is_oov())
     shape = -(-len(ids) // block), len(corpus.vocabulary)

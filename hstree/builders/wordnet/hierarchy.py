@@ -1,6 +1,6 @@
-"""One tree from WordNet's graph: the parent that each synset keeps, and the nodes that remain.
+"""A tree from the graph of WordNet: one parent for each synset, and the nodes that remain.
 
-A synset may have several parents. Nodes are as wide as in WordNet.
+In WordNet, a synset may have several parents. Nodes are as wide as in WordNet.
 """
 
 from collections.abc import Sequence
@@ -30,28 +30,28 @@ def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hi
     """Choose one parent for each synset above the words, given pairs (P,) of a word and a synset.
 
     The weight of a synset is the sum of the counts of the words below it in the whole graph, each
-    word once. A synset keeps its heaviest parent, of equal parents the first in the order of the
-    `Taxonomy`: by part of speech and sense key. Byte offsets have no effect, so that all builds of
-    a WordNet agree.
+    word once. A synset keeps its heaviest parent. Of equal parents, it keeps the first in the order
+    of the `Taxonomy`: by part of speech and sense key. Byte offsets have no effect, so that all
+    builds of a WordNet agree.
     """
     # (S, S) is-a edges of the taxonomy, from child to parent
     n = len(taxonomy)
     ones = np.ones(len(taxonomy.parent), bool)
     up = csr_array((ones, taxonomy.parent, taxonomy.parent_start), shape=(n, n))
-    # (V, S) the synsets of each word and all their ancestors
+    # (V, S) the synsets of each word, and all ancestors of these synsets
     new = csr_array((np.ones(len(word), bool), (word, synset)), shape=(len(counts), n))
     reached = new
     while new.nnz:
         new = (new @ up) > reached
         reached = reached + new
-    # (n,) synsets above the words, ascending, their weights and the (n, n) edges among them
+    # (n,) synsets above the words, ascending, and their weights; (n, n) edges between them
     needed = np.unique(reached.indices).astype(np.int64)
     weight = reached[:, needed].T.astype(np.int64) @ counts
     among = up[needed][:, needed]
     among.sum_duplicates()
     child, parent = among.tocoo().coords
 
-    # The first parent of each synset, heaviest first
+    # Sort the parents of each synset, the heaviest first, and keep the first
     order = np.lexsort((parent, -weight[parent], child))
     child = child[order]
     parent = parent[order]
@@ -71,11 +71,11 @@ def wide_tree(
 ) -> Tree:
     """Return the tree of the words in WordNet, with nodes as wide as in WordNet.
 
-    The roots of each part of speech are under one node, and these nodes under the root. A word is a
-    child of each synset that it is paired with, beside the narrower synsets. Nodes with one child
-    are left out, so that a chain of synsets has the name of its last; a word that would then occur
-    twice under a node occurs once. Narrower synsets come first, in their order, then words in
-    theirs.
+    The roots of each part of speech are under one node, and these nodes are under the root. A word
+    is a child of each of its synsets, beside the narrower synsets. Nodes with one child are left
+    out, so that a chain of synsets has the name of the last synset. A word that would then be twice
+    a child of the same node remains once. Narrower synsets come first, in their order, then words
+    in their order.
     """
     # Nodes: the root, a node for each part of speech, then the synsets
     n_top = 1 + len(POS)
@@ -84,7 +84,7 @@ def wide_tree(
     parent = np.concatenate([[-1], np.zeros(len(POS), np.int64), synset_parent])
     n = len(parent)
 
-    # Edges (E,) from each node to a child, a node or ~word; nodes of one child are left out
+    # Edges (E,) from a node to a child, which is a node or ~word. Remove nodes with one child
     node = np.concatenate([parent[1:], np.searchsorted(hierarchy.synset, synset) + n_top])
     child = np.concatenate([np.arange(1, n), ~word])
     depth = sum_to_root((parent >= 0).astype(np.int64), parent)[node]
@@ -94,12 +94,12 @@ def wide_tree(
     node = node[is_left]
     child = child[is_left]
 
-    # Children by node, nodes before words
+    # Sort the children by node, nodes before words
     order = np.lexsort((np.where(child < 0, n + ~child, child), node))
     start = offsets(np.bincount(node, minlength=n))
     child = child[order]
 
-    # Nodes by level
+    # Number the nodes by level
     above = np.full(n, -1)
     above[child[child >= 0]] = node[order][child >= 0]
     nodes = np.unique(node)
@@ -107,5 +107,5 @@ def wide_tree(
     nodes = nodes[np.lexsort((nodes, depth[nodes]))]
     start, child, _ = reorder(start, child, nodes)
     names = ["WordNet", *POS_NAMES, *(taxonomy.names[s] for s in hierarchy.synset.tolist())]
-    node_names = [names[i] for i in nodes.tolist()] or None  # None for one word
+    node_names = [names[i] for i in nodes.tolist()] or None  # None for a tree of one word
     return Tree(words, start, child, counts=counts, names=node_names)

@@ -1,15 +1,15 @@
-"""Synsets of words: the forms and senses that WordNet has of a word.
+"""Look-up of words in WordNet: their lemmas and synsets.
 
 Function words and single letters count as outside WordNet, although it contains some of them. In
-WordNet, "it" is information technology, "he" helium, "at" a coin of Laos and "a" an angstrom; a
-text seldom means these. It contains other function words as adverbs and adjectives ("not", "all",
-"so"); all stay together. In WordNet, a single letter is nitrogen, phosphorus or a kelvin. In a text
-it is an initial, a label of a list or a mark such as N, any number in the Penn Treebank. Words are
-looked up in lower case, so that "May" and "US" go with "may" and "us". Verbs that may be
-auxiliaries (be, have, do) are not function words.
+WordNet, "it" is information technology, "he" helium, "at" a coin of Laos and "a" an angstrom; these
+meanings are rare in texts. WordNet contains other function words as adverbs and adjectives ("not",
+"all", "so"); here, all function words stay together. In WordNet, a single letter is nitrogen,
+phosphorus or a kelvin. In a text it is an initial, the label of a list item or a symbol, such as N
+for any number in the Penn Treebank. Words are looked up in lower case, so that "May" is "may" and
+"US" is "us". Verbs that may be auxiliaries (be, have, do) are not function words.
 
-`find_lemmas` returns the same lemmas as NLTK's morphy for 88,000 words. NLTK's is not used: it is a
-method of a reader that needs NLTK's data, and the table in hstree does not.
+`find_lemmas` returns the same lemmas as morphy in NLTK for 88,000 words. That function is not used,
+since it is a method of a reader that needs NLTK's data.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 #: Maximum number of synsets of a word.
 MAX_SENSES = 8
-#: Part of speech -> endings and their replacements, in the order of morphy(7WN).
+#: Part of speech -> endings and their replacements, in the order that morphy(7WN) tries them.
 _ENDINGS = {
     "n": "s: ses:s ves:f xes:x zes:z ches:ch shes:sh men:man ies:y",
     "v": "s: ies:y es:e es: ed:e ed: ing:e ing:",
@@ -50,21 +50,21 @@ _REPLACEMENTS = {
 
 
 class WordSynsets(NamedTuple):
-    """Synsets of V words: P pairs of a word and its synset, by word, the likeliest sense first."""
+    """Synsets of V words: P pairs of a word and a synset, by word, the likeliest sense first."""
 
     word: Int64  #: (P,)
     synset: Int64  #: (P,)
-    n_senses: Int64  #: (V,) number of synsets in WordNet, listed here or not
+    n_senses: Int64  #: (V,) number of synsets in WordNet, including those left out here
 
 
 def look_up(
     words: Sequence[str], taxonomy: Taxonomy, senses: Literal["first", "all"]
 ) -> WordSynsets:
-    """Return the first synset of each word, or all up to `MAX_SENSES`.
+    """Return the likeliest synset of each word, or up to `MAX_SENSES` synsets.
 
-    The likeliest sense is the most frequent one in WordNet's tagged texts. Of equal counts, the
-    word itself comes before morphy's lemmas, then nouns, verbs, adjectives, adverbs, then the lower
-    sense number. About 30,000 words per second.
+    The likeliest sense is the most frequent sense in the tagged texts of WordNet. Ties are broken
+    first in favour of the word itself over morphy's lemmas, then in the order nouns, verbs,
+    adjectives, adverbs, then by sense number. The speed is about 30,000 words per second.
     """
     limit = 1 if senses == "first" else MAX_SENSES
     pair_words: list[int] = []
@@ -74,14 +74,15 @@ def look_up(
         word = text.lower()
         if word in FUNCTION_WORDS or (len(word) == 1 and word.isalpha()):
             continue
-        # (-tag count, is another form, rank, synset) of each sense; the smallest is the likeliest
+        # (-tag count, whether the lemma differs from the word, rank, synset) of each sense; the
+        # smallest is the likeliest
         ranked: list[tuple[int, bool, int, int]] = []
         for pos in POS:
             for lemma in find_lemmas(word, pos, taxonomy):
                 for synset, tag_count in taxonomy.senses[pos][lemma]:
                     ranked.append((-tag_count, lemma != word, len(ranked), synset))
         ranked.sort()
-        # Two forms of a word may have the same synset
+        # Two lemmas of a word may have the same synset
         synsets = list(dict.fromkeys(synset for *_, synset in ranked))
         n_senses[number] = len(synsets)
         pair_words += [number] * len(synsets[:limit])
@@ -92,8 +93,9 @@ def look_up(
 def find_lemmas(word: str, pos: str, taxonomy: Taxonomy) -> list[str]:
     """Return the lemmas of a lower-case word in one part of speech, by morphy.
 
-    They are the word itself if it is a lemma, then those that the exceptions give, or else those
-    that replacing endings gives; unique. Words of several parts are looked up whole.
+    The list starts with the word itself, if it is a lemma. The lemmas from the exceptions follow;
+    if there are no exceptions, those found by replacing endings. Lemmas are unique. Compounds are
+    looked up as a whole.
     """
     known = taxonomy.senses[pos]
     forms = taxonomy.exceptions[pos].get(word)

@@ -1,4 +1,4 @@
-"""Sources of WordNet: the table that is part of hstree, or another one."""
+"""Sources of WordNet: the table in hstree, or another table."""
 
 from functools import cache
 from importlib.resources import as_file, files
@@ -12,15 +12,15 @@ from hstree.errors import explained
 
 @cache
 def built_in() -> Taxonomy:
-    """Return the WordNet 3.0 that is part of hstree; read once, in about a second."""
+    """Return the WordNet 3.0 in hstree. It is read once, which takes about a second."""
     with as_file(files("hstree.builders.wordnet").joinpath("wordnet30.tsv.xz")) as path:
         return _read_table(path)
 
 
 def open_taxonomy(source: str = "builtin") -> Taxonomy:
-    """Read a WordNet: "builtin", or the file of a table.
+    """Read a WordNet: "builtin", or the file name of a table.
 
-    Raises InputError when the file cannot be read, FileFormatError when it is not a table.
+    Raises InputError when the file cannot be read, and FileFormatError when it is not a table.
     """
     return built_in() if source == "builtin" else _read_table(Path(source))
 

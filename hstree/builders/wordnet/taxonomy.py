@@ -1,14 +1,14 @@
-r"""WordNet's taxonomy: synsets, their parents and their lemmas, made from one text.
+r"""WordNet's taxonomy: synsets, their parents and their lemmas, read from one text.
 
-A `Taxonomy` is made from this text alone, so that sources of one WordNet are equal if their texts
-are. The text of WordNet 3.0, compressed, is part of hstree
-(``wordnet30.tsv.xz``, with its notice in ``LICENSE``); ``scripts/make_wordnet_table.py`` made it.
+A `Taxonomy` depends only on this text, so that two sources with the same text give the same
+taxonomy. The compressed text of WordNet 3.0 is part of hstree (``wordnet30.tsv.xz``, with its
+notice in ``LICENSE``); ``scripts/make_wordnet_table.py`` made it.
 
-The text: ``hstree wordnet 1<TAB>version``; one line per synset; an empty line; morphy's exceptions.
-A synset is ``kind<TAB>parents<TAB>senses``: its kind is n, v, a, s (satellite adjective) or r;
-a parent is a pointer symbol (``@`` hypernym, ``@i`` instance hypernym, ``&`` head of a satellite,
-``\`` adjective of an adverb) and the number of a synset, from 0; a sense is
-``lemma:sense number``, then ``:tag count`` unless that is 0. An exception is
+The text has the line ``hstree wordnet 1<TAB>version``, one line per synset, an empty line, and
+morphy's exceptions. A synset is ``kind<TAB>parents<TAB>senses``. Its kind is n, v, a, s (satellite
+adjective) or r. A parent is a pointer symbol (``@`` hypernym, ``@i`` instance hypernym, ``&`` head
+of a satellite, ``\`` adjective of an adverb) and the number of a synset, counted from 0. A sense is
+``lemma:sense number``, followed by ``:tag count`` unless that is 0. An exception is
 ``part of speech<TAB>form<TAB>lemmas``.
 """
 
@@ -36,7 +36,7 @@ class TableSynset:
 
     kind: str  #: n, v, a, s or r
     parents: Sequence[tuple[int, str]]  #: synsets above it, ascending, and the pointer symbols
-    #: Lower-case lemma -> its sense number in this part of speech, its tag count.
+    #: Lower-case lemma -> its sense number in this part of speech, and its tag count.
     senses: Mapping[str, tuple[int, int]]
 
 
@@ -45,7 +45,7 @@ def table_text(
     exceptions: Mapping[str, Mapping[str, Sequence[str]]],
     version: str,
 ) -> str:
-    """Return the text of a WordNet, for synsets in the order of part of speech and sense key."""
+    """Return the text of a WordNet; synsets are in the order of part of speech and sense key."""
     lines = [f"{FIRST_LINE}\t{version}"]
     for synset in synsets:
         parents = " ".join(f"{symbol}{number}" for number, symbol in synset.parents)
@@ -65,17 +65,18 @@ def table_text(
 class Taxonomy:
     """Is-a relations and lemmas of one WordNet.
 
-    Synsets are numbered by part of speech (nouns, verbs, adjectives, adverbs) and, within each, by
-    sense key, independently of byte offsets. A text that is not in the format of this module is a
-    FileFormatError.
+    Synsets are numbered by part of speech (nouns, verbs, adjectives, adverbs), and within each by
+    sense key, independently of byte offsets. Raises FileFormatError when the text does not have the
+    format of this module.
 
     Attributes
     ----------
     version : str
         Version of WordNet: "3.0".
     names : tuple of str, length S
-        ``"dog.n.01"``: a synset's first lemma, its kind and the number of the sense, as WordNet
-        counts the senses of a lemma in a part of speech (NLTK 3.10 counts satellites separately).
+        Names such as ``"dog.n.01"``: the first lemma of the synset, its kind and the sense number.
+        WordNet counts the senses of a lemma in a part of speech (NLTK 3.10 counts satellites
+        separately).
     pos : str
         Part of speech of each synset: S letters, n, v, a or r.
     parent_start, parent : int64 arrays (S + 1,), (E,)
@@ -96,7 +97,7 @@ class Taxonomy:
         if name != FIRST_LINE:
             raise FileFormatError(
                 f"not a table of WordNet: the first line is {first[:40]!r}, not {FIRST_LINE!r} "
-                "and a version; make it with scripts/make_wordnet_table.py"
+                "and a version; make a table with scripts/make_wordnet_table.py"
             )
         self.sha256 = hashlib.sha256(text.encode()).hexdigest()
         try:
@@ -137,16 +138,16 @@ class Taxonomy:
         self.parent_start = offsets(np.array(n_parents, np.int64))
         self.parent = np.array(parents, np.int64)
 
-        # Parents exist, and form no cycle.
+        # Check that parents exist, and that there is no cycle
         if self.parent.size and not 0 <= self.parent.min() <= self.parent.max() < len(names):
-            raise ValueError(f"a parent that is none of {len(names)} synsets")
+            raise ValueError(f"a parent is not among the {len(names)} synsets")
         ones = np.ones(len(self.parent), bool)
         graph = csr_array((ones, self.parent, self.parent_start), shape=(len(names), len(names)))
         n_components, _ = connected_components(graph, connection="strong")
         if n_components < len(names) or graph.diagonal().any():
-            raise ValueError("a synset that is above itself")
+            raise ValueError("a synset is its own ancestor")
 
-        # The senses of a lemma by sense number
+        # Sort the senses of each lemma by sense number
         self.senses = {
             pos: {
                 lemma: [(synset, tag_count) for _, synset, tag_count in sorted(lemma_senses)]
