@@ -11,8 +11,8 @@ newsgroups   Twenty newsgroups, TF-IDF; "taxonomy" is the tree of the groups' na
              ``$HSTREE_TEST_DATA/20news/20news-bydate.tar.xz`` where that variable is set, else
              scikit-learn's, which downloads them once.
 digits       scikit-learn's 8 x 8 pictures of digits.
-planted-V    V classes drawn from a seed: texts of 40 words, of which a class has some of its own,
-             some that it shares with nine others and some with ninety-nine; TF-IDF of 5 V words.
+planted-V    V classes drawn from a seed: texts of 40 words. A class has some words alone, shares
+             some with nine others and some with ninety-nine; TF-IDF of 5 V words.
 bibtex       Bibtex, multi-label (``$HSTREE_TEST_DATA/multilabel``).
 FOLDER       A folder with train.txt and test.txt: texts in the format of fastText, with one label
              each, as TF-IDF, or multi-label data in the format of `read_multilabel`.
@@ -51,8 +51,8 @@ from hstree.data.fasttext import is_fasttext, read_fasttext
 from hstree.data.multilabel import read_multilabel, read_train_and_test, write_multilabel
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
 
-#: Words of a planted text; share of them that are of its topic; words of a topic, of which a
-#: quarter is shared by a hundred classes and as many more by ten.
+#: Words of a planted text; the fraction of them that are of its topic; words of a topic. A hundred
+#: classes share a quarter of the words of a topic, and ten classes share another quarter.
 TEXT, TOPICAL, TOPIC = 40, 0.3, 20
 
 SETS = ["newsgroups", "digits", "planted-1000", "bibtex"]
@@ -71,14 +71,14 @@ class Data(NamedTuple):
 
     @property
     def is_multilabel(self) -> bool:
-        """Whether samples have several labels."""
+        """Whether the data are multi-label."""
         return scipy.sparse.issparse(self.y_train)
 
 
 class Fitted(NamedTuple):
     """A fitted model: functions of samples."""
 
-    ranked: Callable[[Any], Array]  # the likeliest class (n,), or five labels (n, 5)
+    ranked: Callable[[Any], Array]  # the most probable class (n,), or five labels (n, 5)
     log_proba: Callable[[Any], Array] | None = None  # (n, V)
 
 
@@ -167,7 +167,7 @@ def fit_and_score(fit: Fit, data: Data, C: float | None) -> dict[str, Any]:
     precision_at_5 = None
     log_loss = None
     if data.is_multilabel:
-        # (n, 5) whether each of the five likeliest labels is right
+        # (n, 5) whether each of the five most probable labels is right
         is_right = np.asarray(data.y_test.toarray()[samples[:, None], ranked])
         precision_at_1 = 100 * float(is_right[:, 0].mean())
         precision_at_5 = 100 * float(is_right.mean())
@@ -291,7 +291,7 @@ def by_scikit_learn(make: Callable[[Data, dict[str, float]], Any]) -> Fit:
 
 
 def first_five(proba: Any) -> Array:
-    """Return the five likeliest labels (n, 5), the likeliest first."""
+    """Return the five most probable labels (n, 5), the most probable first."""
     return np.argsort(-proba.toarray(), axis=1, kind="stable")[:, :5]
 
 
@@ -409,7 +409,7 @@ def indicator(y: Any) -> Any:
 
 
 def label_array(lists: Sequence[Sequence[int]], k: int) -> Array:
-    """Return lists of labels, the likeliest first, as an array (n, k), or (n,) for k = 1."""
+    """Return lists of labels, the most probable first, as an array (n, k), or (n,) for k = 1."""
     array = np.array([(list(labels) + [-1] * k)[:k] for labels in lists])
     return array[:, 0] if k == 1 else array
 

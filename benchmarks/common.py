@@ -48,7 +48,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def environment() -> dict[str, Any]:
-    """Return what results depend on: versions, and the number of cores of this process."""
+    """Return the versions and the number of cores of this process, on which results depend."""
     versions: dict[str, Any] = {"hstree": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:

@@ -2,7 +2,7 @@
 
 Every candidate is trained under the same regime, and every finished job is kept in the folder, so
 that a repeated command continues. Perplexities are means over random seeds, with the sample
-standard deviation. Speeds are measured at the end, all candidates in turns in one process.
+standard deviation. Speeds are measured at the end, all candidates alternately in one process.
 Candidates are written as for ``hstree compare``.
 
 frontier      README's table: perplexity and seconds from the text, until validation stops.

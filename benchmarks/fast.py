@@ -1,7 +1,7 @@
 """Compiled functions beside NumPy's, in one process: training, scoring, search, building.
 
-Each row is the same work by both, in turns. Speeds and ratios are medians over rounds. Training is
-a whole loop over batches, which a second thread lays out ahead where there is a core for it.
+Both do the same work for each row, alternately. Speeds and ratios are medians over rounds. Training
+is a whole loop over batches, which a second thread lays out ahead where there is a core for it.
 ``--candidates`` are candidates whose trees need no vectors, or tree files. With a small vocabulary,
 at most half of the words are in a short list, or classes.
 

@@ -2,12 +2,12 @@
 
 The Penn Treebank's training text in two parts. A model over the tree of the first part's words is
 trained on that part. Then the tree grows by the words of the whole text (`hstree.grow`: huffman by
-their counts, gmm by vectors that a random tree's model learns in one epoch), and the model goes on,
-an epoch more on the whole text. Beside it: old rows under a new Huffman tree, row by row in the
-order of the merges, which is what gensim's ``build_vocab(update=True)`` makes of them; and a new
-tree from the start, with as many epochs. Test perplexities of one random state: over all tokens,
-those whose word the first part has, and the others. Before it grows, a model reads the others as
-<unk>, and has no perplexity of them.
+their counts, gmm by vectors that a random tree's model learns in one epoch), and the model
+continues for an epoch on the whole text. It is compared with two others: a new
+Huffman tree that takes the old rows in the order of the merges, as in gensim's
+``build_vocab(update=True)``; and a new model, trained from the start for as many epochs. Test
+perplexities of one random state: over all tokens, those whose word the first part has, and the
+others. Before it grows, a model maps the others to <unk>, and has no perplexity of them.
 
     python -m benchmarks.grow [--shares 0.5 0.1] [--epochs 5] [--ptb DIR] [--json FILE]
 """
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def rows(splits: Splits, options: Any) -> Iterator[dict[str, Any]]:
-    """Measure each method at each share of the lines that the first part has."""
+    """Measure each method at each size of the first part, a fraction of the lines."""
     for method in options.methods:
         whole = tree_input(method, splits.train, options.dim)
         tree = hstree.build(method, whole)
@@ -72,7 +72,7 @@ def tree_input(method: str, text: hstree.Corpus, dim: int) -> Any:
 def grown(
     method: str, part: hstree.Corpus, whole: Any, splits: Splits, options: Any
 ) -> Iterator[dict[str, Any]]:
-    """Train on the first part, grow by the whole text, and go on."""
+    """Train on the first part, grow by the whole text, and continue."""
     tree = hstree.build(method, tree_input(method, part, options.dim))
     model = hstree.LanguageModel(tree, dim=options.dim, epochs=options.epochs)
     model.fit(part, splits.valid)

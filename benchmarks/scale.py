@@ -236,8 +236,8 @@ def cost(work: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     """Run ``work(*arguments)``, a function of a module, in a process of its own.
 
     Returns its "result", its "seconds", its "CPU s" with those of all threads and ended children,
-    and "peak MiB": the largest sum of what this process and those that it starts hold at one time,
-    pages that they share counted once for each.
+    and "peak MiB": the largest memory of this process and those that it starts at one time,
+    where pages that they share count once for each.
     """
     context = multiprocessing.get_context("spawn")
     answer, question = context.Pipe(duplex=False)
@@ -287,7 +287,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-#: What can be measured: a function of the options that yields rows.
+#: Functions of the options, which measure and yield rows.
 TABLES: dict[str, Callable[[Namespace], Iterator[common.Row]]] = {
     "texts": texts,
     "jobs": jobs,

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def trees(n_labels: int) -> Iterator[tuple[str, hstree.Tree]]:
-    """Make a binary tree, two with several codes a label, and the flat one."""
+    """Make a binary tree, two with several codes per label, and the flat one."""
     vocabulary = zipf_vocabulary(n_labels)
     yield "huffman", hstree.build("huffman", vocabulary)
     for n in (2, 4):

@@ -75,7 +75,7 @@ def rows(options: Any) -> Iterator[dict[str, Any]]:
 
 
 def measure(name: str, vocabulary: Vocabulary, options: Any) -> dict[str, Any] | None:
-    """Return the figures of a head, None where it is left out."""
+    """Return the row of a head, or None if it is left out."""
     on_gpu = options.device != "cpu"
     size = (options.tokens, options.dim)
     drawn = np.random.default_rng(0).standard_normal(size, np.float32)
@@ -241,7 +241,7 @@ class SoftmaxNodes(nn.Module):
         return self.loss(self.layer(hidden), self.number[target])
 
 
-#: Returns a head of vocabulary, tree and options, None where it is left out.
+#: Returns a head of vocabulary, tree and options, or None if it is left out.
 Make = Callable[[Vocabulary, Any, Any], "nn.Module | None"]
 
 

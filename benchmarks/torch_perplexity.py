@@ -2,7 +2,7 @@
 
 `hstree.compare` trains the model with each candidate for the same seconds from the text, including
 word vectors and trees. Results are means over random seeds with their standard deviation. Finished
-trainings are kept in the folder, so that a repeated command continues. With several rates, each
+runs are kept in the folder, so that a repeated command continues. With several rates, each
 candidate has the best of them on validation (the option `rates` of the model).
 
     python -m benchmarks.torch_perplexity [--model "transformer dim=128"] [--candidates flat]

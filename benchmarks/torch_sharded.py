@@ -115,7 +115,7 @@ class SubTrees(ShardedHierarchicalSoftmax):
 
 
 class Vocabulary(nn.Linear):
-    """The flat softmax of which each process holds some rows."""
+    """The flat softmax with its rows spread over the processes."""
 
     def __init__(self, n_labels: int, dim: int) -> None:
         n, rank = distributed.get_world_size(), distributed.get_rank()

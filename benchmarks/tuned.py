@@ -5,8 +5,8 @@ weight decay, times the number of training tokens, and a dropout, with one rando
 pair of the lowest validation perplexity is then trained with further random seeds. Test
 perplexities are those of one model, of two that predict together (of each two random seeds), and of
 one and two mixed with a Kneser-Ney model of order 5. Ratios are to the first candidate, and for
-candidates with n-gram features to `flat + ngrams`, where it is among them. Every training is a
-process. Finished ones are kept in the folder, so that a repeated command continues.
+candidates with n-gram features to `flat + ngrams`, where it is among them. Every training run is
+a process. Finished ones are kept in the folder, so that a repeated command continues.
 
     python -m benchmarks.tuned [--corpus brown] [--candidates CANDIDATE ...] [--pairs 14,0.35 ...]
 """
@@ -58,7 +58,7 @@ DEFAULT = (TEXT_DECAY, 0.35)
 
 
 class Job(NamedTuple):
-    """A training: candidate, weight decay times tokens, dropout and random seed."""
+    """A training run: candidate, weight decay times tokens, dropout and random seed."""
 
     candidate: str
     decay: float
@@ -193,7 +193,7 @@ def train(job: Job, options: argparse.Namespace) -> CandidateResult:
 
 
 def read_scores(options: argparse.Namespace, jobs: list[Job]) -> Scores:
-    """Read the scores of finished trainings."""
+    """Read the scores of finished training runs."""
     scores = Scores([], [])
     for job in jobs:
         run = folder(job, options) / "runs" / folder_name(Candidate.parse(job.candidate))
@@ -203,7 +203,7 @@ def read_scores(options: argparse.Namespace, jobs: list[Job]) -> Scores:
 
 
 def folder(job: Job, options: argparse.Namespace) -> Path:
-    """Return the folder of a training."""
+    """Return the folder of a training run."""
     name = re.sub(r"[^\w.=]+", "-", job.candidate)
     pair = f"decay-{job.decay:g}-dropout-{job.dropout:g}"
     return Path(options.folder, options.corpus, name, f"{pair}-seed-{job.seed}")
@@ -211,7 +211,7 @@ def folder(job: Job, options: argparse.Namespace) -> Path:
 
 @cache
 def read(corpus: str, ptb: Path | None, lines: int | None) -> Splits:
-    """Read a text, of which the first lines train."""
+    """Read a text, with its first lines as the training split."""
     splits = TEXTS[corpus](ptb)
     return splits._replace(train=splits.train.select_lines(0, lines)) if lines else splits
 

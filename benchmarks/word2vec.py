@@ -1,4 +1,4 @@
-"""CBOW and skip-gram of hstree and of gensim, in turns in one process: words per second, and loss.
+"""Speed and loss of CBOW and skip-gram in hstree and gensim, alternately in one process.
 
 Both train on the same lines (``<eos>`` is the last word of each) with hierarchical softmax over the
 Huffman tree, the same dimension, window, epochs and sub-sampling. hstree trains in batches and,
@@ -71,7 +71,7 @@ def main() -> None:
 def compare(
     model: str, sample: float, train: hstree.Corpus, test: hstree.Corpus, options: Any
 ) -> Iterator[dict[str, Any]]:
-    """Let both train in turns; speeds are medians over rounds, and so is their ratio."""
+    """Let both train alternately; speeds are medians over rounds, and so is their ratio."""
     makers = {
         "gensim": train_gensim,
         "gensim, from a file": partial(train_gensim, is_from_file=True),

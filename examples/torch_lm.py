@@ -5,7 +5,7 @@
     python examples/torch_lm.py --linear                 # Linear and cross_entropy instead
     torchrun --nproc_per_node=2 examples/torch_lm.py     # data-parallel, over gloo
 
-Every process trains on its share of the same streams of text, so that any number of processes has
+Every process trains on its part of the same streams of text, so that any number of processes has
 the same losses. There is no dropout, schedule or checkpoint.
 """
 

@@ -17,7 +17,7 @@ def picture() -> str:
     """Return the picture of the rows of the table, under the names of its first column."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| `[^`]+` \| ([\d.]+) \| [\d.]+ \| ([\d,]+) \|", text, re.M)
-    # The papers are left out, and few enough characters remain to stand beside the plot.
+    # Without the papers, the names are short enough to fit beside the plot.
     names = [re.sub(r" \(.*\)", "", row[0]).replace("n-gram features", "n-grams") for row in rows]
     marks = []
     for i, (_, perplexity, seconds) in enumerate(rows):

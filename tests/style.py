@@ -56,7 +56,7 @@ PATTERNS = (
     ),
     Pattern(
         r"\btrainings\b|\b(a|each|every|one|another|these) training"
-        r"(?=[.,;:)]| (and|as|at|by|ends|has|in|is|of|or|takes|that|to|was|which|with)\b)",
+        r"(?=[.;:)]|,(?! a validation)| (and|as|by|has|in|is|of|takes|that|was|which|with)\b)",
         "training run",
         "The epochs of a training, and how it ended.",
     ),

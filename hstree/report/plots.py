@@ -219,7 +219,7 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
         "plot-bands",
         "Perplexity by word frequency",
         caption,
-        Axis("training count of the word; share of the test tokens", names=names),
+        Axis("training count of the word; fraction of the test tokens", names=names),
         Axis(
             f"test perplexity, from {baseline_name} (log scale)",
             "log",

@@ -17,7 +17,7 @@ from hstree.models.base import DEFAULT_MODEL
 
 
 class Recipe(Struct, frozen=True):
-    """What is needed to use a candidate. Paths are relative to the folder of the comparison."""
+    """Files and commands to use a candidate. Paths are relative to the folder of the comparison."""
 
     description: str
     command: str | None  #: shell command that trains it in that folder; None if it is not known
