@@ -147,11 +147,15 @@ def markdown(text):
 
 def python(text):
     """Yield the strings and the comments of Python code, each with the number of its first line."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.JoinedStr):
-            parts = (part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
-            yield node.lineno, "".join(parts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+    nodes = list(ast.walk(ast.parse(text)))
+    # The parts of an f-string are read together, with an x for each expression.
+    formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+    parts = {part for node in formatted for part in node.values}
+    for node in formatted:
+        texts = (part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
+        yield node.lineno, "".join(texts)
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in parts:
             yield node.lineno, node.value
     yield from comments(text)
 

@@ -21,7 +21,7 @@ def test_each_pattern_finds_its_example(pattern, tmp_path):
         ("page.md", "```\nA share of code.\n```\n\nA `share of` code, a share\nof text.\n", 5),
         ("page.html", "<p>\nA share of the text.</p>\n", 2),
         ("module.py", '"""First line.\n\nA share of the text.\n"""\n', 3),
-        ("module.py", "x = 1\n#: A comment, and a\n#: share of the text.\n", 2),
+        ("module.py", "x = 1\n#: A comment, and a\n#: share of the text.\n", 3),
         ("module.py", 'option(help="A share "\n "of the text.")\n', 1),
         ("module.py", 'raise ValueError(f"{x} is a share of the text")\n', 1),
         ("run", "set -e\ntrue  # a share of the text\n", 2),
