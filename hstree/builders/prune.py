@@ -131,8 +131,8 @@ def collapse(node: Int64, child: Int64, levels: Iterable[Int64]) -> Int64:
     """Remove nodes with fewer than two children; return the new `child`, `GONE` for no child.
 
     Edges (E,) lead from `node` to `child`: a node, ``~label`` or `GONE`. `levels` holds the edges
-    that leave each level, the deepest first. A node with one child is replaced by that child. Of
-    equal children of a node, the first remains.
+    that leave each level, the deepest first. A node with one child is replaced by that child. If
+    children of a node are equal, the first remains.
     """
     child = child.copy()
     replacement = np.full(max(node.max(), child.max()) + 1, GONE)  # (N,) replacement of each node

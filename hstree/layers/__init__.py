@@ -1,4 +1,4 @@
-"""Output layers, one per file: loss, gradients, log-probabilities, top-k labels and samples."""
+"""Output layers, one per file: loss, gradients, log-probabilities, top-k labels and sampling."""
 
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient
 from hstree.layers.hooks import TrainingHooks

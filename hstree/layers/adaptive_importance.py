@@ -1,4 +1,4 @@
-"""Importance sampling whose proposal, a mixture of n-gram models, is fitted to the model."""
+"""Importance sampling from a mixture of n-gram models that is fitted to the trained model."""
 
 import copy
 from collections.abc import Sequence
@@ -17,37 +17,38 @@ from hstree.layers.importance import ImportanceSampling
 from hstree.layers.noise import Count, Rng, Samples, Unigram
 from hstree.ngrams.kneser_ney import KneserNey
 
-#: Orders of the n-gram models of a mixture, beside the unigrams.
+#: Orders of the n-gram models in a mixture, in addition to the unigrams.
 ORDERS = (2, 3)
-#: Least weight of the unigrams, which bounds the importance weights of all words.
+#: Minimum weight of the unigrams, which bounds the importance weights of all words.
 MIN_UNIGRAM = 0.02
-#: Factor of the sums of the EM algorithm at each batch, so that old batches count less.
+#: Factor that multiplies the sums of the EM algorithm in each batch: old batches count less.
 MEMORY = 0.99
 
 
 class AdaptiveImportanceSampling(ImportanceSampling):
-    """Importance sampling from n-grams whose mixture follows the model.
+    """Importance sampling from a mixture of n-gram models that adapts during training.
 
-    `importance` with the proposal ``Q(w | h) = sum_i a_i Q_i(w | h)``: Q_1 are the unigrams, Q_2
-    and Q_3 the Kneser-Ney models of order 2 and 3. The weights a_i start equal. They are fitted
-    while the model trains, so as to minimise the Kullback-Leibler divergence from the model's
-    distribution P to Q: a_i becomes the mean of ``sum_j W_j a_i Q_i(w_j) / Q(w_j)``. That is a step
-    of the EM algorithm on the samples w_j with their normalised importance weights W_j, which
-    stand for P. Each group of contexts has weights of its own, by the frequency of the nearest word
-    in powers of 2. The paper also moves the probabilities of the n-grams towards P; here they stay.
+    The layer `importance` with the proposal ``Q(w | h) = sum_i a_i Q_i(w | h)``: Q_1 is the unigram
+    distribution, Q_2 and Q_3 are Kneser-Ney models of order 2 and 3. The weights a_i are equal
+    initially. During training, they are fitted to minimise the Kullback-Leibler divergence from the
+    model's distribution P to Q: a_i becomes the mean of ``sum_j W_j a_i Q_i(w_j) / Q(w_j)``. This
+    is a step of the EM algorithm, in which the samples w_j with their normalised importance weights
+    W_j represent P. Contexts are grouped by the frequency of the nearest word, in powers of 2, and
+    each group has its own weights. In the paper, the n-gram probabilities adapt to P, too; here
+    they are fixed.
 
-    Labels are drawn for each target: n (d + 6 log G) operations for n samples, for G n-grams in the
-    text; or V scores after `limit` samples. Testing costs V; V (d + 1) parameters. For language
-    models; without the words before a target, as in a direct call of `loss`, Q is Q_1.
+    Labels are drawn for each target: n (d + 6 log G) operations for n samples and G n-grams in the
+    text, or V scores after `limit` samples. Testing costs V scores; V (d + 1) parameters. Only for
+    language models. In a direct call of `loss`, without the words before a target, Q is Q_1.
 
     Parameters
     ----------
     samples : int
-        Number of labels drawn at first for each target.
+        Initial number of labels drawn for each target.
     limit : int
-        Number of labels drawn after which a target gets the softmax over all labels.
+        Maximum number of labels drawn; a target that needs more gets the softmax over all labels.
     effective : float
-        Effective sample size that suffices.
+        Effective sample size at which sampling stops.
 
     Raises
     ------
@@ -61,7 +62,7 @@ class AdaptiveImportanceSampling(ImportanceSampling):
     """
 
     needs_contexts = True
-    #: contexts (B, n) that `in_context` was called with
+    #: (B, n) contexts from the last call of `in_context`
     contexts: Integer | None = None
 
     def __init__(
@@ -88,63 +89,63 @@ class AdaptiveImportanceSampling(ImportanceSampling):
         self.mixture = NGramMixture(self.noise, vocabulary.counts if counts is None else counts)
 
     def prepare(self, train: ContextBatches) -> None:
-        """Count the n-grams of the training text; InputError where no words come before."""
+        """Count the n-grams of the training text. Raises InputError for symmetric windows."""
         if isinstance(train, SymmetricWindows):
             raise InputError(
                 "the output layer adaptive-importance needs the words before each target; "
-                "train a language model, or take importance"
+                "train a language model, or use importance"
             )
         orders = [order for order in ORDERS if order <= train.context + 1]
         self.mixture.restart([KneserNey(order).fit(train.corpus) for order in orders])
         self.training_state = {"sums": self.mixture.sums, "mixture": self.mixture.weights}
 
     def in_context(self, contexts: Integer) -> Self:
-        """Return the layer after contexts (B, n), in which `loss` draws labels."""
+        """Return the layer for contexts (B, n), which determine the labels that `loss` draws."""
         layer = copy.copy(self)
         layer.contexts = contexts
         return layer
 
     def samples(self, k: int, rng: Rng, items: Int64) -> Samples:
-        """Draw k labels for the context of each of these items; for all where there are none."""
+        """Draw k labels for the context of each item, or for the whole batch without contexts."""
         if self.contexts is None:
             return super().samples(k, rng, items)
         return self.mixture.sample(k, rng, self.contexts[items])
 
     def adapt(self, sample_weight: Array) -> None:
-        """Let the mixture see the normalised weights (B, k) of the labels that it drew last."""
+        """Update the sums of EM with the normalised weights (B, k) of the labels drawn last."""
         self.mixture.observe(sample_weight)
 
     def loss(self, hidden: Array, targets: Integer, rng: Rng) -> tuple[Float64, Gradients]:
-        """Return what `ImportanceSampling.loss` does, then fit the mixture to the samples."""
+        """Compute losses and gradients as `ImportanceSampling` does, then fit the mixture."""
         result = super().loss(hidden, targets, rng)
-        # All samples of a batch are of the same mixture.
+        # All samples of a batch come from the same mixture
         self.mixture.update()
         return result
 
 
 class NGramMixture:
-    """Mixture of unigrams and Kneser-Ney models, with weights for each frequency of a word."""
+    """Mixture of unigrams and Kneser-Ney models, with weights per group of contexts."""
 
     def __init__(self, unigrams: Unigram, counts: Integer) -> None:
         self.unigrams = unigrams
-        # (V,) group of the contexts in which each word is the nearest
+        # (V,) group of the contexts whose nearest word is this word
         self.group: Int64 = np.log2(np.maximum(counts, 1)).astype(np.int64)
-        # of the last labels drawn: group (B,), posterior of components (components, B, k)
+        # For the last labels drawn: group (B,) and posterior of components (components, B, k)
         self._last: tuple[Int64, Float64] | None = None
         self.restart([])
 
     def restart(self, models: Sequence[KneserNey]) -> None:
-        """Start with equal weights of the unigrams and of these models."""
+        """Use these models and the unigrams, with equal weights."""
         self.models = models
         n_components = 1 + len(models)
-        # (groups, components) sums of posterior probabilities; at first, some for each component
+        # (groups, components) sums of posterior probabilities, with a positive initial value
         self.sums: Float64 = np.full((int(self.group.max()) + 1, n_components), 10.0)
-        # (groups, components) rows sum to one
+        # (groups, components) weights; rows sum to one
         self.weights: Float64 = np.empty_like(self.sums)
         self.update()
 
     def sample(self, k: int, rng: Rng, contexts: Integer) -> Samples:
-        """Draw k labels for each context, each from a component that is drawn by its weight."""
+        """Draw k labels for each context, each from a component drawn by the mixture weights."""
         group = self.group[contexts[:, -1]]
         cumulative = np.cumsum(self.weights[group], axis=1)[:, None, :-1]
         # (B, k) component of each draw
@@ -162,7 +163,7 @@ class NGramMixture:
         return Samples(labels, log_prob)
 
     def joint(self, labels: Integer, contexts: Integer) -> Float64:
-        """Return the log-probabilities of component and label (B, k), (components, B, k)."""
+        """Return the joint log-probabilities (components, B, k) of components and labels (B, k)."""
         log_weight = np.log(self.weights[self.group[contexts[:, -1]]])
         log_prob = [self.unigrams.log_prob[labels]]
         for model in self.models:
@@ -172,7 +173,7 @@ class NGramMixture:
         return joint
 
     def observe(self, sample_weight: Array) -> None:
-        """Add to the sums of EM the labels drawn last, whose weights (B, k) sum to one or are 0."""
+        """Update the sums of EM; weights (B, k) of the labels drawn last sum to one, or are 0."""
         if self._last is None:
             return
         group, posterior = self._last

@@ -1,7 +1,7 @@
-"""Arithmetic of output layers, on plain arrays: the functions in which NumPy spends its time.
+"""Arithmetic of output layers on plain arrays: the functions that take most of the time.
 
-They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or tables of the sigmoid.
-"Error" is the gradient of ``-log_prob`` with respect to the logits.
+They use NumPy and SciPy, without padded tables, ``np.add.at``, clipping or sigmoid tables. "Error"
+is the gradient of ``-log_prob`` with respect to the logits.
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ import scipy.sparse
 from hstree._arrays import Array, Bool, Float64, Int32, Int64, Integer, offsets, ranges
 from hstree.kernels import NARROW
 
-#: Pairs scored at a time by `gather_dot`: two gathered blocks of this many rows stay in cache.
+#: Number of pairs that `gather_dot` scores at a time: two blocks of so many rows stay in cache.
 PAIRS = 2048
-#: Rows per occurrence from which `touched_rows` sorts the occurrences instead of marking the rows.
+#: Ratio of rows to occurrences above which `touched_rows` sorts the occurrences.
 ROWS_PER_OCCURRENCE = 16
 
 
@@ -30,8 +30,8 @@ def log_sigmoid(x: Array) -> Array:
 def binary_decision(logits: Array, is_first: Bool) -> tuple[Array, Array]:
     """Return the log-probabilities and the errors (D,) of logistic decisions.
 
-    Logits are ``z = q.h + b`` of the deciding nodes; `is_first` is True where the first child is
-    taken, whose probability is ``sigmoid(z)``.
+    Logits are ``z = q.h + b`` at the deciding nodes; `is_first` is True if the first child is
+    taken, which has the probability ``sigmoid(z)``.
     """
     # log sigmoid(z) = min(z, 0) - log(1 + exp(-|z|)), accurate at both ends
     small = np.exp(-np.abs(logits))
@@ -55,7 +55,7 @@ def segment_log_softmax(logits: Array, start: Int64) -> Array:
 
 
 def softmax(logits: Array) -> Float64:
-    """Turn logits (n, k) into probabilities, in place; return ln Z of each row, float64 (n,)."""
+    """Convert logits (n, k) to probabilities in place; return ln Z of each row, float64 (n,)."""
     largest = logits.max(axis=1, keepdims=True)
     logits -= largest
     np.exp(logits, out=logits)
@@ -68,8 +68,9 @@ def softmax(logits: Array) -> Float64:
 def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Float64:
     """Return the log-probabilities of all branches of some nodes, a float64 array (E, ...).
 
-    Logits (R, ...) have one row for a node with two branches, k rows for one with k > 2;
-    `row_start` and `branch_start` (n + 1,) are offsets of the nodes in them and in the result.
+    Logits (R, ...) have one row for a node with two branches, and k rows for a node with k > 2.
+    `row_start` and `branch_start` (n + 1,) are offsets of the nodes in the logits and in the
+    result.
     """
     fan_out = np.diff(branch_start)
     result = np.empty((branch_start[-1], *logits.shape[1:]))
@@ -83,7 +84,7 @@ def branch_log_prob(logits: Array, row_start: Int64, branch_start: Int64) -> Flo
     result[first + 1] = np.minimum(-z, 0) - tail
     narrow = np.flatnonzero((fan_out > 2) & (fan_out <= NARROW))
     if narrow.size:
-        # (branches of narrow nodes, ...) logits of one node after another
+        # (branches of narrow nodes, ...) logits, node by node
         start = offsets(fan_out[narrow])
         z = logits[ranges(row_start[narrow], start)].astype(np.float64)
         result[ranges(branch_start[narrow], start)] = segment_log_softmax(z, start)
@@ -110,14 +111,14 @@ def gather_dot(weight: Array, bias: Array, hidden: Array, item: Int64, row: Int6
 def gather_dot_backward(
     weight: Array, hidden: Array, item: Int64, row: Int64, error: Array
 ) -> tuple[Array, Int64, Array, Array]:
-    """Return the gradients through `gather_dot`: two sparse products over the touched rows.
+    """Return the gradients of `gather_dot`, by two sparse products over the touched rows.
 
-    Pairs (P,) have items, which ascend, rows that may repeat, for one item too, and errors. Returns
-    the gradient of hidden vectors (B, d), the rows that occur (r,), ascending, and the gradients of
-    their weights (r, d) and biases (r,).
+    Each pair (P,) has an item, a row and an error. Items ascend; rows may repeat, also for the same
+    item. Returns the gradient of hidden vectors (B, d), the rows that occur (r,), ascending, and
+    the gradients of their weights (r, d) and biases (r,).
     """
     touched, slot = touched_rows(row, len(weight))
-    # (B, r) errors of each item at the touched rows
+    # (B, r) error of each item at each touched row
     start = offsets(np.bincount(item, minlength=len(hidden))).astype(np.int32)
     shape = (len(hidden), len(touched))
     G = scipy.sparse.csr_array((error, slot, start), shape=shape)
@@ -126,15 +127,15 @@ def gather_dot_backward(
 
 
 def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
-    """Return the distinct rows (r,), ascending, and the index of each occurrence.
+    """Return the distinct rows (r,), ascending, and the index of each occurrence among them.
 
-    `row` holds numbers below `n_rows`, which may repeat; the indices have its shape, and
-    ``touched[slot] == row``. O(P + R) without a sort; O(P log P) where most rows do not occur.
+    `row` has numbers below `n_rows`, which may repeat; the indices have the same shape, and
+    ``touched[slot] == row``. O(P + R) without a sort; O(P log P) if most rows do not occur.
     """
     if n_rows > ROWS_PER_OCCURRENCE * row.size:
         distinct, index = np.unique(row, return_inverse=True)
         return distinct.astype(np.int64), index.reshape(row.shape).astype(np.int32)
-    # By a table of all rows, without a sort
+    # Mark the rows in a table, without a sort
     is_touched = np.zeros(n_rows, bool)
     is_touched[row] = True
     touched = np.flatnonzero(is_touched)
@@ -144,7 +145,7 @@ def touched_rows(row: Integer, n_rows: int) -> tuple[Int64, Int32]:
 
 
 def slot_sums(vectors: Array, slot: Integer, n_slots: int, scale: Array | None = None) -> Array:
-    """Sum vectors (P, d) by their slots (P,), each times its scale (P,): (n_slots, d)."""
+    """Return the sum (n_slots, d) of vectors (P, d), multiplied by scales (P,), in each slot."""
     scale = np.ones(len(slot), vectors.dtype) if scale is None else scale
     start = np.arange(len(slot) + 1, dtype=np.int32)
     total: Array = scipy.sparse.csc_array((scale, slot, start), (n_slots, len(slot))) @ vectors

@@ -1,4 +1,4 @@
-"""Bands of labels by frequency, for layers that spend fewer numbers on rare words."""
+"""Bands of labels by frequency, for layers with shorter vectors for rare words."""
 
 from collections.abc import Sequence
 
@@ -9,25 +9,25 @@ from hstree.errors import OptionError
 
 
 class Bands:
-    """Labels in bands of falling frequency, in the order of the layer's rows (columns of logits).
+    """Labels in bands of descending frequency, in the order of the layer's rows (logit columns).
 
-    Labels are split at some ranks of their counts (V,), ties by label id. Those of one band ascend,
-    so that in a vocabulary sorted by count a label's column is its id.
+    Labels are split at ranks of their counts (V,), ties by label id. Within a band, labels ascend:
+    in a vocabulary sorted by count, the column of a label is its id.
     """
 
     def __init__(self, counts: Integer, cutoffs: Sequence[int]) -> None:
         by_count = np.argsort(-np.asarray(counts, np.int64), kind="stable")
         label = np.concatenate([np.sort(band) for band in np.split(by_count, cutoffs)])
-        #: (V,) label of each column, and column of each label; whether all columns are the ids
+        #: (V,) label of each column, and column of each label; whether all columns equal label ids
         self.label: Int64 = label
         self.column: Int64 = np.argsort(label)
         self.is_identity = bool(np.array_equal(label, np.arange(len(label))))
-        #: (n + 1,) first column of each band, and V
+        #: (n + 1,) first column of each band, then V
         self.start: Int64 = np.array([0, *cutoffs, len(label)], np.int64)
 
 
 def check_cutoffs(cutoffs: Sequence[int], n_labels: int, option: str, value: str) -> None:
-    """Refuse cut-offs that do not ascend from 1 to below the number of labels: OptionError."""
+    """Raise OptionError unless cut-offs ascend, from 1 to below the number of labels."""
     if any(a >= b for a, b in zip([0, *cutoffs], cutoffs, strict=False)):
         reason = "give ranks of words that ascend, from 1"
     elif cutoffs and cutoffs[-1] >= n_labels:

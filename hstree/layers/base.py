@@ -1,6 +1,6 @@
 """Output layer: a distribution over labels for each hidden vector, its loss and its gradients.
 
-Models, trainers, scoring and saved folders use an output layer through `OutputLayer` alone.
+Models, trainers, scoring and saved folders use an output layer only through `OutputLayer`.
 """
 
 from abc import ABC, abstractmethod
@@ -15,8 +15,8 @@ from hstree._options import checked_count
 from hstree.layers.arithmetic import slot_sums, touched_rows
 from hstree.layers.hooks import TrainingHooks
 
-#: Log-probabilities this close to the next one are equal, relative to themselves below -1: the
-#: rounding of sums over codes and depths stays below it.
+#: Log-probabilities that differ by no more than this tie (relative to their size below -1).
+#: Rounding errors in sums over codes and depths are smaller.
 TIE = 1e-12
 
 
@@ -24,8 +24,8 @@ TIE = 1e-12
 class ParameterGradient:
     """Gradient of a batch's summed loss with respect to some rows of a parameter."""
 
-    name: str  #: the parameter, as in `OutputLayer.parameters`
-    rows: Int64 | slice  #: (r,) rows of the parameter's first axis, without repeats
+    name: str  #: name of the parameter in `OutputLayer.parameters`
+    rows: Int64 | slice  #: (r,) distinct rows of the parameter's first axis
     values: Array  #: (r, ...)
 
 
@@ -34,12 +34,12 @@ class Gradients:
     """Gradients of a batch's summed loss."""
 
     hidden: Array  #: (B, d) with respect to the hidden vectors
-    #: with respect to the parameters; what is left out is zero, and no row occurs twice
+    #: with respect to the parameters; missing parameters and rows have a gradient of zero
     parameters: Sequence[ParameterGradient]
 
     @classmethod
     def for_all_rows(cls, hidden: Array, arrays: Mapping[str, Array]) -> Self:
-        """Return gradients with respect to all rows of parameters, by their names."""
+        """Return gradients with respect to all rows of parameters, given by name."""
         parameters = [
             ParameterGradient(name, slice(0, len(array)), array) for name, array in arrays.items()
         ]
@@ -47,7 +47,7 @@ class Gradients:
 
 
 def sum_rows(parts: Sequence[ParameterGradient], n_rows: int) -> ParameterGradient:
-    """Sum gradients with respect to one parameter, which has `n_rows`; rows may repeat."""
+    """Sum gradients with respect to one parameter with `n_rows` rows; rows may repeat."""
     rows, slot = touched_rows(np.concatenate([part.rows for part in parts]), n_rows)
     values = np.concatenate([part.values for part in parts])
     total = slot_sums(values.reshape(len(values), -1), slot, len(rows))
@@ -55,7 +55,7 @@ def sum_rows(parts: Sequence[ParameterGradient], n_rows: int) -> ParameterGradie
 
 
 def draw_columns(probabilities: Array, uniform: Float64) -> Int64:
-    """Draw a column (n,) of each row of probabilities (n, k) by numbers from 0 to 1 (n,)."""
+    """Draw a column (n,) from each row of probabilities (n, k), given uniform numbers (n,)."""
     cumulative = np.cumsum(probabilities, axis=1, dtype=np.float64)
     below = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(axis=1)
     columns: Int64 = np.minimum(below, probabilities.shape[1] - 1)
@@ -65,12 +65,12 @@ def draw_columns(probabilities: Array, uniform: Float64) -> Int64:
 def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
     """Return the columns (B, k) of the k largest values of each row, descending, and the values.
 
-    Columns tie when, in descending order, each value is within `TIE` of the next, relative to it
-    where it is above 1 in size; ties by column. `k` is at most the number of columns.
+    Values tie if, in descending order, each is within `TIE` of the next (relative to its size above
+    1). Ties are broken by column. `k` is at most the number of columns.
     """
     n = values.shape[1]
     columns = np.empty((len(values), k), np.int64)
-    # Sort a few of the largest; then all of the rows whose last one ties with the k-th
+    # Sort a few of the largest values; if the last ties with the k-th, sort the whole row
     rows = np.arange(len(values))
     for n_sorted in (min(n, 4 * k + 64), n):
         largest = np.argpartition(values[rows], n - n_sorted, axis=1)[:, n - n_sorted :]
@@ -79,7 +79,7 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
         largest = np.take_along_axis(largest, order, axis=1)
         value = np.take_along_axis(value, order, axis=1)
 
-        # (rows, n_sorted) number of the group of ties that each belongs to
+        # (rows, n_sorted) number of the tie group of each value
         tie = np.zeros(largest.shape, np.int64)
         with np.errstate(invalid="ignore"):  # infinities
             is_apart = -np.diff(value, axis=1) > TIE * np.maximum(1, np.abs(value[:, 1:]))
@@ -93,23 +93,23 @@ def first_columns(values: Array, k: int) -> tuple[Int64, Array]:
 class OutputLayer(TrainingHooks, ABC):
     """Distribution over V labels for hidden vectors of length d.
 
-    A subclass defines `parameters`, `loss` and `log_prob`; all else has a default that uses these.
-    It is constructed as ``Layer(source, dim, *, counts=None, dtype=np.float32)``; other
-    keyword-only parameters are its options (`hstree.layers.registry`), which each class documents.
+    A subclass defines `parameters`, `loss` and `log_prob`; the other methods have defaults that use
+    these. The constructor is ``Layer(source, dim, *, counts=None, dtype=np.float32)``; other
+    keyword-only parameters are options (`hstree.layers.registry`), which each class documents.
 
     Parameters
     ----------
     source : Tree or Vocabulary
-        The annotation of a class says which.
+        The annotation in the class states the type.
     dim : int
-        d, the length of hidden vectors.
+        Length of hidden vectors, d.
     counts : int or float array (V,), optional
-        Training counts. The untrained layer is their unigram distribution. By default those of the
-        source, or 1 each where it has none.
+        Training counts (default: the counts of the source, or 1 for each label). The untrained
+        layer is their unigram distribution.
     dtype : float dtype, default float32
         Type of the parameters.
     random_state : int, optional
-        Random seed, in classes that draw starting parameters.
+        Random seed, in classes that draw initial parameters.
 
     Attributes
     ----------
@@ -131,9 +131,10 @@ class OutputLayer(TrainingHooks, ABC):
     def parameters(self) -> dict[str, Array]:
         """Return the trained arrays, by the names that a saved model gives them.
 
-        Trainers change them in place, row by row of the first axis. An array with two or more axes
+        Trainers change them in place, by rows of the first axis. An array with two or more axes
         holds vectors that are multiplied by hidden vectors: weight decay applies to it, and its
-        curvature grows with their squared length. An array with one axis holds biases.
+        curvature grows with the squared length of hidden vectors. An array with one axis holds
+        biases.
         """
 
     @abstractmethod
@@ -142,7 +143,7 @@ class OutputLayer(TrainingHooks, ABC):
     ) -> tuple[Float64, Gradients]:
         """Return the losses (B,) that training minimises, in nats, and the gradients of their sum.
 
-        `hidden` (B, d) are hidden vectors, `targets` (B,) label ids. Losses that draw noise draw it
+        `hidden` (B, d) are hidden vectors, and `targets` (B,) are label ids. Random numbers come
         from `rng`.
         """
 
@@ -150,20 +151,21 @@ class OutputLayer(TrainingHooks, ABC):
     def log_prob(self, hidden: Array) -> Float64:
         """Return the normalised log-probabilities of all labels, a float64 array (B, V)."""
 
-    # What follows from the log-probabilities.
+    # Methods that follow from the log-probabilities.
 
     def log_normaliser(self, hidden: Array) -> Float64 | None:
-        """Return ln Z of each hidden vector, a float64 array (B,); None where Z is 1 by design.
+        """Return ln Z of each hidden vector, a float64 array (B,); None if Z is 1 by design.
 
-        Z is the sum of what the layer would report as probabilities without normalising: the
-        unnormalised log-probability of a label is ``log_prob + ln Z``.
+        Z is the sum of the unnormalised probabilities of all labels. The unnormalised
+        log-probability of a label is ``log_prob + ln Z``.
         """
         return None
 
     def unnormalised_nll(self, hidden: Array, targets: Integer) -> Float64 | None:
-        """Return ``nll - ln Z`` (B,), minus what targets score; None as for `log_normaliser`.
+        """Return ``nll - ln Z`` (B,), the negative unnormalised log-probabilities of targets.
 
-        Layers that are trained to have ln Z at 0 compute it without Z.
+        Layers whose training keeps ln Z near 0 compute it without Z. Returns None if Z is 1 by
+        design.
         """
         log_z = self.log_normaliser(hidden)
         return None if log_z is None else self.nll(hidden, targets) - log_z
@@ -176,24 +178,24 @@ class OutputLayer(TrainingHooks, ABC):
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each hidden vector (B, d), exactly.
 
-        Labels and their log-probabilities (B, min(k, V)), most probable first, ties by label id.
-        Raises OptionError when `k` is not a whole number, 1 or more.
+        Returns labels and their log-probabilities (B, min(k, V)), the most probable first, ties by
+        label id. Raises OptionError when `k` is not a whole number, 1 or more.
         """
         k = min(checked_count("k", k), self.n_labels)
         return first_columns(self.log_prob(hidden), k)
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
-        """Draw one label for each hidden vector; int64 array (B,)."""
+        """Draw one label for each hidden vector, an int64 array (B,)."""
         return draw_columns(np.exp(self.log_prob(hidden)), rng.random(len(hidden)))
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (R,).
 
-        The second derivative of a target's loss with respect to the row's logit, averaged over
-        targets; an upper estimate keeps the trainers of word2vec from overshooting. By default
-        p (1 - p) for a row per label, p being its fraction of the targets, and 1/4, the largest
-        that one logit can have, for other rows. `counts` (V,) are the mean number of times that
-        each label is a target.
+        The curvature is the second derivative of a target's loss with respect to the row's logit,
+        averaged over targets. An upper estimate prevents the trainers of word2vec from
+        overshooting. The default is p (1 - p) for parameters with a row per label, where p is the
+        label's fraction of the targets, and 1/4, the maximum for one logit, for other rows.
+        `counts` (V,) is the mean number of times that each label is a target.
         """
         p = counts / counts.sum()
         return {

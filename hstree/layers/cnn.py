@@ -1,4 +1,4 @@
-"""Character CNN softmax: output vectors are computed from how the words are spelled."""
+"""Character CNN softmax: output vectors are computed from the spelling of the words."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ from hstree.layers.dense import SoftmaxLayer, log_unigram, softmax_loss
 
 T = TypeVar("T")
 
-#: Characters before and after every word.
+#: Marks before and after every word, used as characters.
 BEGIN = 0
 END = 1
 
 
 class CnnSoftmax(SoftmaxLayer):
-    """Softmax whose output vectors are made from characters, by a convolutional network.
+    """Softmax with output vectors computed from characters by a convolutional network.
 
-    A word is its characters with a mark before and after it; each character has a vector. A filter
-    of width n is a linear function of n successive characters, and the word's feature is the
-    largest value along the word:
+    A word is a sequence of characters with a mark before and after it. Each character has a vector.
+    A filter of width n is a linear function of n successive characters. The feature of the word is
+    the largest value along the word:
 
         ``y_f = tanh(max_t F_f . (c_t, ..., c_(t+n-1)) + a_f)``
 
-    The output vector is a projection of all features, with a low-rank correction that is not tied
-    to the spelling, and the distribution is the softmax of ``s = W h + b``:
+    The output vector is a projection of all features, plus a low-rank correction that does not
+    depend on the spelling. The distribution is the softmax of ``s = W h + b``:
 
         ``W_w = P y(w) / sqrt(number of features) + B u_w``
 
-    Parameters of a word are `rank` numbers and a bias, of d + 1 in the flat softmax: at V = 10,000
-    and d = 100, 23% of the flat softmax's. Training costs V scores per target as the flat softmax
-    does, and once every `delay` batches the features of all words and their gradients, which takes
-    as long as thousands of scores per word. Between these batches the network's gradients are
-    summed; the correction and the biases move in every batch. Testing costs what the flat softmax
-    costs.
+    A word has `rank` parameters and a bias, instead of d + 1 parameters in the flat softmax. With
+    V = 10,000 and d = 100, the layer has 23% of the parameters of the flat softmax. Training costs
+    V scores per target, as in the flat softmax. Once every `delay` batches, it also costs the
+    features of all words and their gradients, which take as long as thousands of scores per word.
+    Between these batches, the gradients of the network are summed; the correction and the biases
+    change in every batch. Testing costs the same as the flat softmax.
 
     Parameters
     ----------
     random_state : int
-        Random seed of the starting parameters.
+        Random seed for the initial parameters.
     characters : int
-        Length of the vectors of characters.
+        Length of character vectors.
     filters : int
-        Number of filters of width 1; there are n times as many of width n.
+        Number of filters of width 1; there are n times as many filters of width n.
     widest : int
-        Filters have widths from 1 to this number of characters.
+        Maximum width of filters, in characters; widths start at 1.
     rank : int
-        Rank of the part of the output vectors that is not tied to the spelling.
+        Rank of the correction, the part of the output vectors that is independent of the spelling.
     delay : int
-        Batches of training in one update of the network.
+        Number of batches between two updates of the network.
 
     References
     ----------
@@ -87,30 +87,30 @@ class CnnSoftmax(SoftmaxLayer):
         draw = np.random.default_rng(random_state).standard_normal
         self.bias = log_unigram(vocabulary.counts if counts is None else counts).astype(dtype)
         arrays = {"characters": draw((spelling.n_characters, characters))}
-        #: columns of the features of each width of filters
+        #: filter width -> columns of its features
         self._columns: dict[int, slice] = {}
         first = 0
         for n in range(1, widest + 1):
-            # values of a variance of 1 at the start
+            # Filter values have a variance of 1 initially
             arrays[f"filters_{n}"] = draw((n * filters, n * characters)) / (n * characters) ** 0.5
             self._columns[n] = slice(first, first + n * filters)
             first = first + n * filters
         arrays |= {"feature_bias": np.zeros(first), "projection": np.zeros((first, dim))}
         self._n_features = first
-        #: scale of the projection, which keeps the first steps of training from overshooting
+        #: scale of the projection, which prevents the first training steps from overshooting
         self._scale = self.bias.dtype.type(self._n_features**-0.5)
-        #: the network's parameters, and those of the correction
+        #: parameters of the network, and of the correction
         self._network: dict[str, Array] = {k: array.astype(dtype) for k, array in arrays.items()}
         self._correction: dict[str, Array] = {
             "correction": np.zeros((self.n_labels, rank), dtype),
             "basis": (draw((rank, dim)) / rank**0.5).astype(dtype),
         }
         self.period = delay
-        #: batches since the network's last update, and the sum of their gradients
+        #: number of batches since the last update of the network, and the sum of their gradients
         self._waiting = np.zeros((), np.int64)
         self._grad_spelled: Array = np.zeros((self.n_labels, dim), dtype)
         self.training_state = {"waiting": self._waiting, "grad_spelled": self._grad_spelled}
-        #: features and output vectors, with copies of what they were computed from
+        #: features and output vectors, with copies of the parameters used to compute them
         self._values: dict[str, tuple[list[Array], Any]] = {}
 
     def parameters(self) -> dict[str, Array]:
@@ -119,10 +119,10 @@ class CnnSoftmax(SoftmaxLayer):
 
     @property
     def weight(self) -> Array:
-        """The output vectors (V, d), computed from the present parameters; do not change them.
+        """Output vectors (V, d), computed from the current parameters; do not change them.
 
-        Trainers change parameters in place: they are compared with copies of those that the kept
-        vectors were computed from, which takes far less time than computing the vectors.
+        Trainers change parameters in place. A cached result is valid if the parameters equal the
+        copies kept with it; this comparison is much faster than computing the vectors.
         """
         sources = [*self._network.values(), *self._correction.values()]
         return self._kept("weight", sources, self._output_vectors)
@@ -139,11 +139,11 @@ class CnnSoftmax(SoftmaxLayer):
         return weight
 
     def _features(self) -> _Features:
-        """Return the features of all words under the present parameters of the network."""
+        """Return the features of all words for the current parameters of the network."""
         return self._kept("features", list(self._network.values()), self._compute_features)
 
     def _kept(self, name: str, sources: list[Array], compute: Callable[[], T]) -> T:
-        """Return what was last computed from equal sources, or compute it."""
+        """Return the cached value if it was computed from equal sources; otherwise compute it."""
         kept = self._values.get(name)
         if kept is None or not all(map(np.array_equal, kept[0], sources)):
             kept = [array.copy() for array in sources], compute()
@@ -152,7 +152,7 @@ class CnnSoftmax(SoftmaxLayer):
         return value
 
     def prepare(self, train: ContextBatches) -> None:
-        """Start a training: gradients of an earlier one are dropped."""
+        """Drop the summed gradients of an earlier training."""
         self._waiting[...] = 0
         self._grad_spelled.fill(0)
 
@@ -161,10 +161,10 @@ class CnnSoftmax(SoftmaxLayer):
     ) -> tuple[Float64, Gradients]:
         """Return the negative log-likelihoods, and the gradients of their sum.
 
-        With `delay` n, the gradients of the network are those of the last n batches together in
-        every n-th batch, and left out in the others.
+        With `delay` n, every n-th batch returns the summed network gradients of the last n batches;
+        the other batches return none.
         """
-        # The correction and the biases move in every batch
+        # Gradients of the correction and the biases, in every batch
         log_z, logit, softmax_gradients = softmax_loss(hidden, self.weight, self.bias, targets)
         grad_hidden, grad_weight, grad_bias = softmax_gradients
         gradients = {
@@ -173,7 +173,7 @@ class CnnSoftmax(SoftmaxLayer):
             "basis": self._correction["correction"].T @ grad_weight,
         }
 
-        # The network waits until the last batch of its period
+        # Gradients of the network, in the last batch of a period
         self._grad_spelled += grad_weight
         self._waiting += 1
         if self._waiting >= self.period:
@@ -188,7 +188,7 @@ class CnnSoftmax(SoftmaxLayer):
         features = np.empty((self.n_labels, self._n_features), self.bias.dtype)
         source = np.empty(features.shape, np.int32)
         for n, columns in self._columns.items():
-            # (U, n characters) vectors of each n-gram, then (U, filters) their values
+            # (U, n * characters) vectors of each n-gram, then (U, filters) filter values
             grams = p["characters"][spelling.ngrams[n]].reshape(len(spelling.ngrams[n]), -1)
             values = grams @ p[f"filters_{n}"].T
             spelling.largest(n, values, features[:, columns], source[:, columns])
@@ -199,12 +199,12 @@ class CnnSoftmax(SoftmaxLayer):
         return _Features(features, source, spelled)
 
     def _network_gradients(self, kept: _Features, grad_spelled: Array) -> dict[str, Array]:
-        """Return the gradients of the network, from that of the vectors that it computes."""
+        """Return the gradients of the network from the gradient of its output vectors (V, d)."""
         p = self._network
         spelling = self._spelling
         dtype = self.bias.dtype
         features = kept.features
-        # (V, features) gradients of the features, then of the largest values
+        # (V, features) gradients with respect to the features, then to the maxima before tanh
         grad = grad_spelled @ (p["projection"].T * self._scale)
         grad *= 1 - features * features
         grad_characters = np.zeros_like(p["characters"])
@@ -216,14 +216,14 @@ class CnnSoftmax(SoftmaxLayer):
         for n, columns in self._columns.items():
             ngrams = spelling.ngrams[n]
             filters = p[f"filters_{n}"]
-            # (U, filters) gradients of the values of each n-gram: those of which it is the largest
+            # (U, filters) gradients of each n-gram's values, summed where they are the maximum
             cell = kept.source[:, columns] * np.int64(len(filters)) + np.arange(len(filters))
             size = len(ngrams) * len(filters)
             grad_values = np.bincount(cell.ravel(), grad[:, columns].ravel(), size).astype(dtype)
             grad_values = grad_values.reshape(len(ngrams), len(filters))
             grams = p["characters"][ngrams].reshape(len(ngrams), -1)
             gradients[f"filters_{n}"] = grad_values.T @ grams
-            # (U n, length) gradients of the vector of each character of each n-gram
+            # (U n, characters) gradient of the vector of each character in each n-gram
             grad_grams = (grad_values @ filters).reshape(ngrams.size, -1)
             grad_characters += slot_sums(grad_grams, ngrams.ravel(), len(grad_characters))
         return gradients
@@ -233,36 +233,36 @@ class _Features(NamedTuple):
     """Features of all words."""
 
     features: Array  # (V, features)
-    source: Int32  # (V, features) n-gram that has the largest value
+    source: Int32  # (V, features) n-gram with the largest value
     spelled: Array  # (V, d) projection of the features
 
 
 class _Spelling:
-    """Characters of words: their distinct n-grams, and those of all words, position by position.
+    """Distinct character n-grams, and the n-grams of all words, position by position.
 
-    A word has a mark before and after it, and is filled up to `widest` characters with marks after.
+    A word has a mark before and after it. Short words are padded at the end to `widest` characters.
     """
 
-    n_characters: int  # distinct characters with the two marks
-    ngrams: dict[int, Int64]  # (U, n) distinct n-grams of each width n as numbers of characters
+    n_characters: int  # number of distinct characters, including the two marks
+    ngrams: dict[int, Int64]  # width n -> (U, n) distinct n-grams, as character numbers
     words: Int64  # (V,) the words, the longest first
-    #: for each width n, the numbers of the n-grams that end at the n-th position, the next and so
-    #: on; of those of `words` that are so long
+    #: width n -> for each position, from the first, numbers of the n-grams of all `words` that are
+    #: long enough
     positions: dict[int, list[Int64]]
 
     def __init__(self, words: Sequence[str], widest: int) -> None:
-        # The longest words first, so that those with a character at a position are the first ones
+        # Sort words by length, so that the words with a character at a position come first
         length = np.array([len(word) for word in words])
         self.words = np.argsort(-length, kind="stable")
         length = length[self.words]
 
-        # The number of each character of the words in a row, and where each word starts
+        # The number of each character in the concatenated words, and the start of each word
         text = "".join(words[i] for i in self.words.tolist()).encode("utf-32-le", "surrogatepass")
         known, character = np.unique(np.frombuffer(text, np.uint32), return_inverse=True)
         self.n_characters = len(known) + 2
         start = offsets(length)[:-1]
 
-        # Characters at each position of the words that are long enough; `END` after their last
+        # Characters at each position, for the words that are long enough; `END` after the last
         filled_length = np.maximum(length + 2, widest)
         characters = [np.full(len(words), BEGIN)]
         for position in range(1, int(filled_length.max())):
@@ -274,7 +274,7 @@ class _Spelling:
         self.ngrams = {1: np.arange(self.n_characters)[:, None]}
         self.positions = {1: characters}
         for n in range(2, widest + 1):
-            # Each n-gram as an (n-1)-gram and a character, at each position; then their numbers
+            # Key of each n-gram, from an (n-1)-gram and a character, at each position; then numbers
             ends = zip(self.positions[n - 1], characters[n - 1 :], strict=False)
             keys = [before[: len(last)] * self.n_characters + last for before, last in ends]
             distinct, number = np.unique(np.concatenate(keys), return_inverse=True)
@@ -283,16 +283,16 @@ class _Spelling:
             self.positions[n] = np.split(number, np.cumsum([len(key) for key in keys])[:-1])
 
     def largest(self, n: int, values: Array, out: Array, source: Int32) -> None:
-        """Write the largest values along each word (V, filters), and the n-grams that have them.
+        """Write the largest value along each word to `out` (V, filters), its n-gram to `source`.
 
-        `values` (U, filters) are those of each n-gram.
+        `values` (U, filters) holds the filter values of each n-gram.
         """
         first, *others = self.positions[n]
-        # (V, filters) largest value so far of each word, the longest first, and its n-gram
+        # (V, filters) largest value of each word so far, the longest word first, and its n-gram
         best = values.take(first, 0)
         best_gram = np.repeat(first.astype(np.int32)[:, None], values.shape[1], axis=1)
         for ngram in others:
-            # The next n-gram of the words that are long enough to have one, the first of all
+            # The next n-gram, for the words that are long enough; these come first
             next_value = values.take(ngram, 0)
             value_so_far = best[: len(ngram)]
             gram_so_far = best_gram[: len(ngram)]

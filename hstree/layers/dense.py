@@ -1,8 +1,8 @@
-"""Output layers that are one softmax over all labels.
+"""Base classes of output layers that are one softmax over all labels.
 
-`SoftmaxLayer` has their exact log-probabilities and top-k labels. `DenseLayer`, with a weight
-vector and a bias per label, is the base of every layer that approximates this softmax in training
-alone: they differ in their losses.
+`SoftmaxLayer` computes exact log-probabilities and top-k labels. `DenseLayer`, with a weight vector
+and a bias per label, is the base class of layers that approximate this softmax only in training.
+They differ in their losses.
 """
 
 from abc import abstractmethod
@@ -17,16 +17,16 @@ from hstree.data.vocabulary import Vocabulary
 from hstree.layers import arithmetic
 from hstree.layers.base import Gradients, OutputLayer, ParameterGradient, first_columns
 
-#: Elements of the (B, V) array of logits that are computed at a time.
+#: Maximum number of elements of the logits (B, V) that are computed at a time.
 TABLE_LIMIT = 1 << 24
-#: Exponentials that are kept at a time for the backward pass.
+#: Maximum number of exponentials that are kept at a time for the backward pass.
 KEPT_SCORES = 1 << 25
-#: Logits that are computed together by `log_sum_exp`, so that they stay in cache.
+#: Number of logits that `log_sum_exp` processes at a time, so that they stay in cache.
 CHUNK = 1 << 18
 
 
 class SoftmaxLayer(OutputLayer):
-    """Softmax of logits that a subclass defines by `logits`."""
+    """Softmax over logits; a subclass defines `logits`."""
 
     @abstractmethod
     def logits(self, hidden: Array) -> Array:
@@ -66,12 +66,12 @@ class DenseLayer(SoftmaxLayer):
     Attributes
     ----------
     weight : float array (V, d)
-        Output vectors, zero at the start.
+        Output vectors, initially zero.
     bias : float array (V,)
-        Log of the unigram probabilities at the start, so that Z is 1.
+        Initially the log of the unigram probabilities, so that Z is 1.
     centre : float or None
-        Value that training keeps ln Z near, which unnormalised scores leave out; None where
-        nothing does.
+        Value near which training keeps ln Z; it is subtracted from unnormalised scores. None if
+        training does not control ln Z.
     """
 
     centre: float | None = None
@@ -100,7 +100,7 @@ class DenseLayer(SoftmaxLayer):
         return logits
 
     def log_normaliser(self, hidden: Array) -> Float64 | None:
-        """Return ln Z less `centre` of each hidden vector, a float64 array (B,), or None."""
+        """Return ln Z minus `centre` for each hidden vector, a float64 array (B,), or None."""
         if self.centre is None:
             return None
         log_z = np.empty(len(hidden))
@@ -109,7 +109,7 @@ class DenseLayer(SoftmaxLayer):
         return log_z - self.centre
 
     def unnormalised_nll(self, hidden: Array, targets: Integer) -> Float64 | None:
-        """Return `centre` less the logits of targets, a float64 array (B,), or None; O(B d)."""
+        """Return `centre` minus the logits of targets, a float64 array (B,), or None; O(B d)."""
         if self.centre is None:
             return None
         return self.centre - self.target_logits(hidden, targets).astype(np.float64)
@@ -121,7 +121,7 @@ class DenseLayer(SoftmaxLayer):
 
 
 def batch_blocks(n_items: int, n_labels: int, *, keep: bool = False) -> list[slice]:
-    """Return slices of a batch, of about the same size, whose (b, V) logits are not too many."""
+    """Divide a batch into slices of about the same size whose logits (b, V) fit into memory."""
     most = KEPT_SCORES if keep else TABLE_LIMIT
     n_blocks = -(-n_items // max(1, most // n_labels))
     stops = [n_items * i // n_blocks for i in range(1, n_blocks + 1)]
@@ -138,7 +138,7 @@ def row_gradients(
 
 
 def log_unigram(counts: Integer) -> Float64:
-    """Return the log-probabilities of labels by their counts (V,); a count of 0 is read as 1/2."""
+    """Return the log of the unigram probabilities for counts (V,); a count of 0 is read as 1/2."""
     mass = np.maximum(counts, 0.5)
     log_prob: Float64 = np.log(mass / mass.sum())
     return log_prob
@@ -162,8 +162,8 @@ def softmax_loss(
     """Return ln Z and the logits of targets, float64 arrays (B,), and the gradients of a loss.
 
     The logits are ``inputs @ weight.T + bias``, for inputs (B, w) and weights (k, w). The loss is
-    the sum of a function of ln Z, whose derivative is `slope`, minus the logits of targets (B,). By
-    default it is the negative log-likelihood, ``ln Z - logit``.
+    the sum over items of a function of ln Z, with the derivative `slope`, minus the logit of the
+    target. By default, it is the negative log-likelihood, ``ln Z - logit``.
     """
     log_z = np.empty(len(target))
     target_logit = np.empty(len(target))
@@ -187,7 +187,7 @@ def softmax_loss(
 
 
 def log_sum_exp(logits: Array) -> Float64:
-    """Return the log of the sum of exponentials over the last axis of (B, V), a float64 (B,)."""
+    """Return the log of the sum of exponentials of each row of (B, V), a float64 array (B,)."""
     result = np.empty(len(logits))
     step = max(1, CHUNK // logits.shape[1])  # rows at a time that stay in cache
     for a in range(0, len(logits), step):

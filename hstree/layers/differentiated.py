@@ -1,4 +1,4 @@
-"""Differentiated softmax: shorter vectors for rarer words, under one softmax over all words."""
+"""Differentiated softmax: shorter vectors for rarer words, in one softmax over all words."""
 
 from typing import Any
 
@@ -15,33 +15,33 @@ from hstree.layers.dense import SoftmaxLayer, batch_blocks, log_unigram
 
 
 class DifferentiatedSoftmax(SoftmaxLayer):
-    """Softmax over all words, whose vectors are the shorter the rarer the word.
+    """Softmax over all words in which rarer words have shorter vectors.
 
-    D-softmax*. Words are in bands of falling frequency; those of band i have the logits
-    ``s_w = v_w . P_i h + b_w`` with vectors of d_i numbers (P_i is left out where d_i = d), and
-    ``P(w | h) = exp(s_w) / Z``. It is the softmax whose weight matrix is ``v_w P_i``, of rank d_i
-    in band i.
+    D-softmax*. Words are in bands of descending frequency. The words in band i have the logits
+    ``s_w = v_w . P_i h + b_w``, with vectors of length d_i (P_i is left out if d_i = d), and
+    ``P(w | h) = exp(s_w) / Z``. This is the softmax with the weight matrix ``v_w P_i``, which has
+    rank d_i in band i.
 
-    A target costs V exponentials and ``sum_i V_i d_i`` multiplications, in training and in testing,
-    and ``d d_i`` for each projection. Parameters: ``sum_i V_i (d_i + 1)``, and the projections'.
+    A target costs V exponentials and ``sum_i V_i d_i`` multiplications, in training and testing,
+    plus ``d d_i`` for each projection. Parameters: ``sum_i V_i (d_i + 1)``, plus the projections.
 
     Parameters
     ----------
     random_state : int
-        Random seed of the projections.
+        Random seed for the projections.
     bands : str
-        Rank by count at which each band ends, and length of its vectors, "2000:64,10000:32,*:16",
-        where * is the last word. "auto" gives a fifth of the words long vectors, the others short
-        ones.
+        Last rank by count and vector length of each band, such as "2000:64,10000:32,*:16", where *
+        is the last word. "auto" makes two bands: a fifth of the words with vectors of full length,
+        and the other words with a quarter of that length.
 
     Attributes
     ----------
     weights : list of float arrays (V_i, d_i)
-        Output vectors of each band, zero at the start.
+        Output vectors of each band, initially zero.
     projections : list of float arrays (d_i, d) or None
     bias : float array (V,)
-        Biases of the words in the order of the bands; log of the unigram probabilities at the
-        start.
+        Biases of the words in the order of the bands, initially the log of the unigram
+        probabilities.
 
     References
     ----------
@@ -62,18 +62,18 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         super().__init__(len(vocabulary), dim)
         cutoffs, widths = _bands(self.n_labels, dim, bands)
         if max(widths) > dim:
-            reason = f"is {bands!r}; no band can have more numbers than hidden vectors, {dim}"
+            reason = f"is {bands!r}; give vectors the length of hidden vectors, {dim}, or less"
             raise OptionError.about("bands", reason)
         self.bands = Bands(vocabulary.counts, cutoffs)
 
-        # Arrays by their names in a saved model; the longest vectors need no projection
+        # Arrays by their names in a saved model; vectors of full length need no projection
         self._arrays: dict[str, Array] = {"bias": np.zeros(self.n_labels, dtype)}
         for i, (size, width) in enumerate(zip(np.diff(self.bands.start), widths, strict=True), 1):
             self._arrays[f"band{i}_weight"] = np.zeros((size, width), dtype)
             if width < dim:
                 self._arrays[f"band{i}_projection"] = np.zeros((width, dim), dtype)
 
-        # Words have their frequencies at the start; projections are random
+        # Initially, words have their frequencies, and projections are random
         self.bias = self._arrays["bias"]
         log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
         self.bias[...] = log_frequency[self.bands.label]
@@ -82,7 +82,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         self.weights = [self._arrays[f"band{i}_weight"] for i in numbers]
         self.projections = [self._arrays.get(f"band{i}_projection") for i in numbers]
         for projection in self.projections:
-            if projection is not None:  # which keeps the mean squared length of a vector
+            if projection is not None:  # keep the mean squared length of a vector
                 width = len(projection)
                 projection[...] = rng.standard_normal((width, dim)) / np.sqrt(width)
 
@@ -96,7 +96,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         return logits if self.bands.is_identity else logits.take(self.bands.column, axis=1)
 
     def _logits(self, hidden: Array) -> Array:
-        """Return the logits (B, V) of all words in the order of the bands."""
+        """Return the logits (B, V) of all words, in the order of the bands."""
         inputs = self._inputs(hidden)
         logits = [x @ weight.T for x, weight in zip(inputs, self.weights, strict=True)]
         return np.hstack(logits) + self.bias
@@ -137,7 +137,7 @@ class DifferentiatedSoftmax(SoftmaxLayer):
         return nll, Gradients.for_all_rows(grad_hidden, gradients)
 
     def curvature(self, counts: Array) -> dict[str, Float64]:
-        """Return p (1 - p) for rows of words, a quarter of its band's fraction for a projection."""
+        """Return p (1 - p) for rows of words, and 1/4 of the band's probability for projections."""
         fraction = (counts / counts.sum())[self.bands.label]
         curvature = {"bias": fraction * (1 - fraction)}
         for i, band_fraction in enumerate(np.split(fraction, self.bands.start[1:-1])):
@@ -148,12 +148,12 @@ class DifferentiatedSoftmax(SoftmaxLayer):
 
 
 def _bands(n_labels: int, dim: int, text: str) -> tuple[list[int], list[int]]:
-    """Return the cut-offs and the widths of an option; OptionError where they are not legal."""
+    """Parse the option `bands` into cut-offs and lengths; raise OptionError if it is illegal."""
     if text == "auto":
         cutoffs = [n_labels // 5] if n_labels >= 5 and dim > 1 else []
         return cutoffs, [dim, max(1, dim // 4)] if cutoffs else [dim]
     try:
-        # "2000:64,10000:32,*:16": the rank where each band ends, and the length of its vectors
+        # "2000:64,10000:32,*:16": last rank and vector length of each band
         pairs = [band.split(":") for band in text.split(",")]
         cutoffs = [int(end) for end, _ in pairs[:-1]]
         widths = [int(width) for _, width in pairs]
@@ -161,8 +161,8 @@ def _bands(n_labels: int, dim: int, text: str) -> tuple[list[int], list[int]]:
             raise ValueError
     except ValueError:
         reason = (
-            f"is {text!r}; it must be ranks and lengths such as '2000:64,10000:32,*:16', the last "
-            "rank '*', or 'auto'"
+            f"is {text!r}; it must be ranks and lengths such as '2000:64,10000:32,*:16', where the "
+            "last rank is '*', or 'auto'"
         )
         raise OptionError.about("bands", reason) from None
     check_cutoffs(cutoffs, n_labels, "bands", text)

@@ -1,4 +1,4 @@
-"""Flat softmax over a vocabulary: the reference that every other layer is compared with."""
+"""Flat softmax over a vocabulary: the baseline for all other layers."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from hstree.layers.hierarchical import HierarchicalSoftmax
 
 
 class FlatSoftmax(HierarchicalSoftmax):
-    """Softmax over all labels, exactly: the tree of depth one.
+    """Exact softmax over all labels: the tree of depth one.
 
-    ``P(w | h) = exp(s_w) / Z`` with ``s = W h + b``. One target costs V scores, in training and in
+    ``P(w | h) = exp(s_w) / Z`` with ``s = W h + b``. A target costs V scores, in training and
     testing; V (d + 1) parameters.
 
     References

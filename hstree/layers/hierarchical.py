@@ -1,12 +1,12 @@
-"""Hierarchical softmax: the output layer of every tree, the flat softmax among them.
+"""Hierarchical softmax: the output layer of every tree, including the flat softmax.
 
-A tree sends each hidden vector from the root to a label. Every inner node decides which child to
-take: a node with two children by a logistic regression with one weight row, a node with k > 2
-children by a softmax with k rows. The probability of a label is the product of the decisions on its
-path; a label with several paths (codes) has the sum of their probabilities.
+A path leads from the root to a label, and every inner node on it decides which child to take. A
+node with two children is a logistic regression with one weight row. A node with k > 2 children is a
+softmax with k rows. The probability of a label is the product of the decisions on its path; for a
+label with several paths (codes), it is the sum over the paths.
 
-The arithmetic follows the formulas, one kind of node after another. Nodes with few children are
-computed for all decisions at once, as pairs of a batch item and a weight row. Nodes with many
+The code follows these formulas, for one kind of node after another. Decisions at nodes with few
+children are computed all at once, as pairs of a batch item and a weight row. Nodes with many
 children are computed one by one, as matrix products over the items that pass through them.
 """
 
@@ -51,7 +51,7 @@ class LayerInputs(NamedTuple):
     features: ContextFeatures | None
 
 
-#: Returns the gradients, given P(path) / P(label) for the path of each decision (D,). Rows of
+#: Function that returns the gradients, given P(path) / P(label) for each decision (D,). Rows of
 #: "feature_weight" may repeat.
 Backward = Callable[[Array], Gradients]
 
@@ -67,7 +67,7 @@ def forward(
     Parameters
     ----------
     inputs : LayerInputs
-        B hidden vectors.
+        Hidden vectors (B, d) and parameters.
     decisions : Decisions
         Decisions on all paths to the targets.
     code_item : int array (C,)
@@ -83,7 +83,7 @@ def forward(
     narrow = (decisions.width > 2) & (decisions.width <= NARROW)
     wide = decisions.width > NARROW
 
-    # log P(branch) of each decision (D,), by kind of node
+    # log P(branch) of each decision (D,), for one kind of node after another
     log_prob = np.zeros(len(decisions.item))
     passes: list[tuple[Int64, Backward]] = []
     for condition, decide in (
@@ -110,7 +110,7 @@ def forward(
         grad_hidden = sum((kind.hidden for kind in kinds), np.zeros_like(inputs.hidden))
         parameters = [gradient for kind in kinds for gradient in kind.parameters]
         if inputs.features is not None:
-            # Several nodes may have the same feature
+            # Sum the gradients of features that occur at several nodes
             nodes = [gradient for gradient in parameters if gradient.name != "feature_weight"]
             others = [gradient for gradient in parameters if gradient.name == "feature_weight"]
             parameters = [*nodes, sum_rows(others, len(inputs.features.weight))]
@@ -135,8 +135,8 @@ def decide_binary(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Bac
 
 
 def decide_narrow(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backward]:
-    """Compute decisions at nodes with 3 to `NARROW` children: a softmax over a segment of pairs."""
-    # (P,) pairs of one decision after another
+    """Compute decisions at nodes with 3 to `NARROW` children: softmaxes over segments of pairs."""
+    # (P,) pairs, one decision after another
     start = offsets(decisions.width)
     item = np.repeat(decisions.item, decisions.width)
     row = ranges(decisions.row, start)
@@ -159,7 +159,7 @@ def decide_narrow(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Bac
 def decide_wide(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backward]:
     """Compute decisions at nodes with many children: matrix products, one node at a time."""
     weight, bias, hidden, features = inputs
-    # Decisions in the order of their nodes, so that those of a node are a slice
+    # Sort decisions by node, so that the decisions of a node are a slice
     order = np.argsort(decisions.row, kind="stable")
     item, row, width, branch, _ = (array[order] for array in decisions)
     vectors = hidden[item]
@@ -177,7 +177,7 @@ def decide_wide(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backw
         logits = vectors[part] @ weight[children].T
         logits += bias[children]
         if features is not None:
-            # (F,) decision of the node, child and feature: each adds its weight to a logit
+            # (F,) decisions at the node, children and features; each adds its weight to a logit
             decision, child, feature = features.at_rows(item[part], first, first + k)
             np.add.at(logits, (decision, child), features.weight[feature])
             node_features.append((decision, child, feature))
@@ -192,7 +192,7 @@ def decide_wide(inputs: LayerInputs, decisions: Decisions) -> tuple[Array, Backw
         grad_weight = np.empty((row_start[-1], weight.shape[1]), weight.dtype)
         grad_bias = np.empty(row_start[-1], weight.dtype)
         grad_vectors = np.empty_like(vectors)
-        # Decisions in the order of their nodes, as in the forward pass
+        # Sort decisions by node, as in the forward pass
         fraction = fraction[order]
         feature_errors = []
         gradient_rows = map(slice, row_start[:-1], row_start[1:])
@@ -235,7 +235,7 @@ def pair_logits(inputs: LayerInputs, item: Int64, row: Int64) -> tuple[Array, An
 def pair_gradient(
     inputs: LayerInputs, item: Int64, row: Int64, features: Any, error: Array
 ) -> Gradients:
-    """Return the gradients through `pair_logits` from the errors (P,) of pairs."""
+    """Return the gradients of `pair_logits`, given the errors (P,) of pairs."""
     grad_hidden, rows, grad_weight, grad_bias = arithmetic.gather_dot_backward(
         inputs.weight, inputs.hidden, item, row, error
     )
@@ -263,14 +263,14 @@ class HierarchicalSoftmax(OutputLayer):
     Attributes
     ----------
     weight : float array (R, d)
-        Node vectors, zero at the start; rows as in `Tree.row_start`.
+        Node vectors, initially zero; rows as in `Tree.row_start`.
     bias : float array (R,)
-        Biases, such that the untrained layer is the unigram distribution of `counts`.
+        Biases. The untrained layer is the unigram distribution of `counts`.
     codes : Codes
     is_one_softmax : bool
-        Whether all labels are under a root that is wide, each once.
+        Whether the root is a softmax over all labels, each once.
     context_features : ContextFeatures or None
-        N-gram features of the contexts that `in_context` was called with.
+        N-gram features of the contexts from the last call of `in_context`.
 
     References
     ----------
@@ -300,7 +300,7 @@ class HierarchicalSoftmax(OutputLayer):
         return {"node_weight": self.weight, "node_bias": self.bias}
 
     def carry(self, old: Self, rows: CarriedRows) -> None:
-        """Take over the weight rows that the trees share."""
+        """Copy the weight rows that the trees share."""
         for name, array in HierarchicalSoftmax.parameters(self).items():
             rows.carry(old.parameters()[name], array)
 
@@ -320,7 +320,7 @@ class HierarchicalSoftmax(OutputLayer):
         for block in batch_blocks(len(targets), int(self.tree.fan_out.max())):
             layer = self._for_items(block)
             part = hidden[block]
-            # By NumPy where the kernels are off, or do not take these arrays
+            # Use NumPy if kernels are disabled or do not support these arrays
             layout = layer.compiled_layout(targets[block], part, with_gradients=False)
             if layout is None:
                 decisions, code_item = path_decisions(self.codes, targets[block])
@@ -344,9 +344,9 @@ class HierarchicalSoftmax(OutputLayer):
         return LayerInputs(self.weight, self.bias, hidden, self.context_features)
 
     def compiled_layout(self, targets: Integer, hidden: Array, *, with_gradients: bool) -> Any:
-        """Return the layout of a batch for compiled functions; None where NumPy computes it.
+        """Return the layout of a batch for compiled functions; None if NumPy computes the batch.
 
-        That is one softmax over all labels, and a batch whose scores need too much memory.
+        NumPy computes a single softmax over all labels, and batches that need too much memory.
         """
         fast = compiled()
         if fast is None or not fast.is_supported(self.weight, self.bias, hidden):
@@ -365,7 +365,7 @@ class HierarchicalSoftmax(OutputLayer):
         return None if layout.n_logits > fast.MAX_LOGITS else layout
 
     def _for_items(self, items: Any) -> Self:
-        """Return the layer for some of the items whose contexts it is in."""
+        """Return the layer for some items of the batch, with their context features."""
         if self.context_features is None:
             return self
         layer = copy.copy(self)
@@ -377,7 +377,7 @@ class HierarchicalSoftmax(OutputLayer):
     def log_prob(self, hidden: Array) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
 
-        One dense product for all logits, then one pass per level: O(B (R d + E)).
+        One dense product computes all logits; then there is one pass per level: O(B (R d + E)).
         """
         tree = self.tree
         result = np.empty((len(hidden), self.n_labels))
@@ -406,15 +406,15 @@ class HierarchicalSoftmax(OutputLayer):
         if tree.n_nodes == 0:
             return np.zeros((logits.shape[1], 1))
         if self.is_one_softmax:
-            # (B, V) logits of the root's children, in the order of the labels
+            # (B, V) logits of the root's children, in label order
             result = logits.T.take(codes.leaf_edge, axis=1).astype(np.float64)
             result -= log_sum_exp(result)[:, None]
             return result
-        # (E, B) of each branch, then of the path from the root to the end of each edge
+        # (E, B) log-probability of each branch, then of the path from the root down to each edge
         logits = np.ascontiguousarray(logits)
         log_prob = arithmetic.branch_log_prob(logits, tree.row_start, tree.child_start)
         tree.sum_down(log_prob)
-        # (C, B) of each code
+        # (C, B) log-probability of each code
         log_prob = log_prob[codes.leaf_edge]
         if tree.has_single_codes:
             return log_prob.T
@@ -423,8 +423,8 @@ class HierarchicalSoftmax(OutputLayer):
     def top_k(self, hidden: Array, k: int) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each hidden vector by best-first search.
 
-        Labels tie when, sorted by log-probability, each is within 1e-12 of the next (relative to it
-        where it is below -1), so that the rounding of float64 sums does not order labels.
+        Labels tie if, sorted by log-probability, each is within 1e-12 of the next (relative to its
+        size below -1), so that rounding errors of float64 sums do not determine the order.
         """
         k = min(checked_count("k", k), self.n_labels)
 
@@ -434,7 +434,7 @@ class HierarchicalSoftmax(OutputLayer):
         else:
             best = BatchTopK.empty(len(hidden), k)
 
-        # The log-probabilities of all labels, for those whose search reached a large part
+        # Compute the log-probabilities of all labels for items whose search became too large
         others = np.flatnonzero(~best.certain)
         for block in batch_blocks(len(others), self.n_labels):
             items = others[block]
@@ -443,24 +443,24 @@ class HierarchicalSoftmax(OutputLayer):
         return best.labels, best.log_prob
 
     def sample(self, hidden: Array, rng: np.random.Generator) -> Int64:
-        """Draw one label for each hidden vector; int64 array (B,).
+        """Draw one label for each hidden vector, an int64 array (B,).
 
-        Descends the tree with all hidden vectors, a level at a time. A label with several codes is
-        drawn with the sum of their probabilities. With features, or in one softmax, the
+        All hidden vectors descend the tree, a level at a time. A label with several codes is drawn
+        with the sum of their probabilities. With features, or for a single softmax, the
         log-probabilities of all labels are computed instead.
         """
         if self.is_one_softmax or self.context_features is not None:
             return super().sample(hidden, rng)
         tree = self.tree
         label = np.zeros(len(hidden), np.int64)
-        # (items,) batch item and current node of those that have not arrived at a label
+        # (items,) batch item and current node of items that have not reached a label
         item = np.arange(len(hidden) if tree.n_nodes else 0)
         node = np.zeros(len(item), np.int64)
         while item.size:
             uniform = rng.random(len(item))
             branch = np.zeros(len(item), np.int64)
 
-            # Nodes with two children, all at once: P(first) = sigmoid(logit)
+            # Nodes with two children, all together: P(first) = sigmoid(logit)
             width = tree.fan_out[node]
             binary = np.flatnonzero(width == 2)
             row = tree.row_start[node[binary]]

@@ -1,4 +1,4 @@
-"""What single layers need of a training beside their loss, which trainers ask for once."""
+"""Training hooks of output layers: what a trainer calls in addition to the loss."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -13,50 +13,54 @@ if TYPE_CHECKING:
 
 
 class TrainingHooks:
-    """Hooks of a training, part of every output layer. A layer that needs one overrides it."""
+    """Training hooks of an output layer. A layer overrides the hooks that it needs."""
 
-    #: whether the layer needs the words before each target, as language models have them
+    #: whether the layer needs the words before each target, which only language models have
     needs_contexts: bool = False
-    #: number of batches after which the costs of training repeat; speeds are of whole ones
+    #: number of batches after which training costs repeat; speeds are measured over whole periods
     period: int = 1
-    #: whether several threads may call `nll` at once, and gain by it
+    #: whether calling `nll` from several threads is safe and faster
     scores_in_threads: bool = False
     #: arguments of `RowAdagrad` by array: `rate`, `initial_accumulator`
     adagrad: Mapping[str, dict[str, float]] = MappingProxyType({})
-    #: integers that the layer took from the training text, by the names of a saved model's tensors
+    #: integer arrays computed from the training text, by tensor name in a saved model
     tables: Mapping[str, Int64] = MappingProxyType({})
-    #: what else than parameters a training changes in place, for checkpoints; read after `prepare`
+    #: arrays other than parameters that training changes in place, for checkpoints; read after
+    #: `prepare`
     training_state: Mapping[str, Array] = MappingProxyType({})
 
     def prepare(self, train: ContextBatches) -> None:
-        """Read the training text before the first batch, for noise or features from it.
+        """Read the training text before the first batch, to compute noise or features.
 
-        Raises HstreeError when the text or its contexts do not fit the options.
+        Raises HstreeError when the options do not fit the text or its contexts.
         """
 
     def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches of one training epoch in their order; a layer may look ahead."""
+        """Yield the batches of one training epoch in order; a layer may read some in advance."""
         return batches
 
     def in_context(self, contexts: Integer) -> Self:
-        """Return the layer after contexts (B, n), label ids, the farthest first.
+        """Return the layer for contexts (B, n): label ids, the farthest word first.
 
-        Language models ask for it before they train, score or predict. The methods of what is
-        returned take the hidden vectors (B, d) of these contexts.
+        Language models call this method before they train, score or predict. The methods of the
+        returned layer accept the hidden vectors (B, d) of these contexts.
         """
         return self
 
     def restore(self, tables: Mapping[str, Array]) -> None:
-        """Take over the `tables` of a saved model, which set the lengths of `parameters`.
+        """Set `tables` from a saved model; they determine the lengths of `parameters`.
 
-        Only layers that have tables are asked. Raises FileFormatError when they are not those of
-        such a layer.
+        Called only for layers that have tables. Raises FileFormatError when the tables do not
+        belong to such a layer.
         """
 
     def carry(self, old: Self, rows: "CarriedRows") -> None:
-        """Take over what a layer of the same kind learned over the tree that this one grew from.
+        """Copy parameters from a layer over the tree from which this layer's tree was grown.
 
-        `rows` are those that the trees share. Raises OptionError when such layers do not grow.
+        `rows` are the weight rows that the trees share. Raises OptionError when layers of this kind
+        cannot be grown.
         """
         kind = type(self).__name__
-        raise OptionError(f"{kind} cannot continue over another tree; the hierarchical softmax can")
+        raise OptionError(
+            f"{kind} cannot continue over another tree; use the hierarchical softmax (layer 'tree')"
+        )

@@ -1,4 +1,4 @@
-"""Importance sampling of the softmax gradient, with as many samples as each target needs."""
+"""Importance sampling of the softmax gradient, with a number of samples per target as needed."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from hstree.layers.dense import TABLE_LIMIT
 
 
 class ImportanceSampling(noise.NoiseLayer):
-    """Biased importance sampling of the softmax, with an effective sample size.
+    """Biased importance sampling of the softmax, with a minimum effective sample size.
 
     The gradient of ln Z is the mean gradient of the logits s over the model's distribution. It is
-    estimated from samples w_1, ..., w_n of a proposal Q: each has the weight
-    ``r_j = exp(s_{w_j}) / Q(w_j)``, divided by the sum of all, which makes the estimate biased but
-    needs no Z. That is the gradient of the loss ``-s_t + ln((1 / n) sum_j r_j)``. The weights are
-    worth ``(sum r)^2 / sum r^2`` equal ones. A target gets samples until these are `effective` or
-    more; after `limit` samples it gets the softmax itself, over all V labels.
+    estimated from samples w_1, ..., w_n of a proposal Q. Each sample has the weight
+    ``r_j = exp(s_{w_j}) / Q(w_j)``, divided by the sum of all weights. This makes the estimate
+    biased, but does not need Z. It is the gradient of the loss ``-s_t + ln((1 / n) sum_j r_j)``.
+    The effective sample size is ``(sum r)^2 / sum r^2``. A target gets more samples until this is
+    `effective` or more; after `limit` samples, it gets the softmax over all V labels.
 
-    Here, other than in the paper, the target's term of Z is not estimated:
-    ``Z = exp(s_t) + (1 / n) sum_{w_j != t} r_j``. So the loss has a minimum; without it, a target
-    that is not among the samples is raised and nothing holds it down. The paper draws blocks of
-    one size; here each block has as many samples as all before it.
+    In contrast to the paper, the target's term of Z is exact:
+    ``Z = exp(s_t) + (1 / n) sum_{w_j != t} r_j``. The loss therefore has a minimum; otherwise, the
+    logit of a target that is not among the samples would grow without bound. The paper draws blocks
+    of equal size; here, each block has as many samples as all earlier blocks together.
 
     Training costs n + 1 scores per target, or V; testing costs V. V (d + 1) parameters.
 
     Parameters
     ----------
     samples : int
-        Number of labels drawn at first, which all targets of a batch share.
+        Initial number of labels drawn; all targets of a batch share them.
     limit : int
-        Number of labels drawn after which a target gets the softmax over all labels.
+        Maximum number of labels drawn; a target that needs more gets the softmax over all labels.
     effective : float
-        Effective sample size that suffices.
+        Effective sample size at which sampling stops.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class ImportanceSampling(noise.NoiseLayer):
     ) -> None:
         super().__init__(vocabulary, dim, samples, counts=counts, dtype=dtype, unique=False)
         if limit < samples:
-            reason = f"is {limit}, below the {samples} samples that are drawn first; raise it"
+            reason = f"is {limit}, below the {samples} samples that are drawn first; give more"
             raise OptionError.about("limit", reason)
         self.limit = limit
         self.effective = effective
@@ -77,20 +77,20 @@ class ImportanceSampling(noise.NoiseLayer):
         return noise.softmax_objective(target, samples)
 
     def samples(self, k: int, rng: noise.Rng, items: Int64) -> noise.Samples:
-        """Draw k labels with replacement, for all or for each of these items of the batch."""
+        """Draw k labels with replacement, shared by the batch or for each of these items."""
         return self.noise.sample(k, rng)
 
     def adapt(self, sample_weight: Array) -> None:
-        """Learn from the normalised weights (B, k) of the first samples of a batch."""
+        """Adapt the proposal to the normalised weights (B, k) of a batch's first samples."""
 
     def loss(self, hidden: Array, targets: Integer, rng: noise.Rng) -> tuple[Float64, Gradients]:
-        """Return ``ln Z - s_t`` with Z estimated, or computed, and the gradients of the sum."""
+        """Return ``ln Z - s_t``, with Z estimated or computed, and the gradients of the sum."""
         losses = np.empty(len(targets))
         grad_hidden = np.zeros_like(hidden)
         parts: list[Sequence[ParameterGradient]] = []
         waiting = np.arange(len(targets))  # items without an estimate
 
-        # Estimate Z from more and more samples; the estimates that suffice are kept
+        # Estimate Z from increasing numbers of samples; keep the estimates that suffice
         drawn: noise.Samples | None = None
         n = 0
         while len(waiting) and n < self.limit:
@@ -114,7 +114,7 @@ class ImportanceSampling(noise.NoiseLayer):
                 still = ~estimate.suffices
                 drawn = noise.Samples(drawn.labels[still], drawn.log_prob[still])
 
-        # The softmax over all labels for the others, some at a time
+        # Compute the softmax over all labels for the other items, in blocks
         step = max(1, TABLE_LIMIT // self.n_labels)
         for a in range(0, len(waiting), step):
             items = waiting[a : a + step]
@@ -129,7 +129,7 @@ class ImportanceSampling(noise.NoiseLayer):
 
     def _estimate(self, hidden: Array, targets: Integer, drawn: noise.Samples | None) -> Estimate:
         """Estimate losses and gradients from samples, or compute them from all labels."""
-        # (k,) or (b, k) labels, log of how often each is expected, and how often it was drawn
+        # (k,) or (b, k) labels, log of the expected count of each, and its number of draws
         times: Array = np.ones(1)
         if drawn is None:
             labels = np.arange(self.n_labels)
@@ -141,7 +141,7 @@ class ImportanceSampling(noise.NoiseLayer):
                 labels, first, times = np.unique(labels, return_index=True, return_counts=True)
                 log_expected = log_expected[first] - np.log(times)
 
-        # ln Z - s_t, with Z = exp(s_t) + (1 / n) sum of r_j over the samples that are not t
+        # ln Z - s_t, with Z = exp(s_t) + (1 / n) sum of r_j over the samples other than t
         logits = noise.CandidateLogits(self.weight, self.bias, hidden, targets, labels)
         losses, grad_target, grad_samples = self.objective(
             logits.target,
@@ -149,12 +149,12 @@ class ImportanceSampling(noise.NoiseLayer):
             labels == targets[:, None],
         )
 
-        # (b, k) normalised weights of the samples; zero where all are the target
+        # (b, k) normalised weights of the samples; zero if all samples are the target
         total = grad_samples.sum(axis=1, keepdims=True)
         sample_weight = grad_samples / np.maximum(total, np.finfo(total.dtype).tiny)
         suffices = np.ones(len(targets), np.bool_)
         if drawn is not None:
-            # effective sample size (sum r)^2 / sum r^2, as its inverse
+            # Inverse of the effective sample size (sum r)^2 / sum r^2
             inverse = (sample_weight**2 / times).sum(axis=1)
             suffices = (inverse * self.effective <= 1) & (total[:, 0] > 0)
         gradients = logits.backward(grad_target * suffices, grad_samples * suffices[:, None])
@@ -162,9 +162,9 @@ class ImportanceSampling(noise.NoiseLayer):
 
 
 class Estimate(NamedTuple):
-    """Losses of some items by their samples."""
+    """Estimated losses of some items."""
 
     suffices: Bool  # (b,) whether the effective sample size is large enough
     losses: Float64  # (b,)
-    gradients: Gradients  # zero for the items whose samples do not suffice
+    gradients: Gradients  # zero for items whose samples do not suffice
     sample_weight: Array  # (b, k) normalised weights of the samples

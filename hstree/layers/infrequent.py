@@ -1,4 +1,4 @@
-"""Infrequent normalisation: a self-normalised softmax that sums over all labels for few targets."""
+"""Infrequent normalisation: a self-normalised softmax that computes Z only for few targets."""
 
 from typing import Annotated, Any
 
@@ -12,37 +12,37 @@ from hstree.layers.base import Gradients
 from hstree.layers.dense import row_gradients, softmax_loss
 from hstree.layers.self_normalised import SelfNormalised
 
-#: Smallest weight of the penalty: float32 biases near ``1 / (2 alpha)`` have an error of 3e-5 then.
+#: Minimum weight of the penalty; float32 biases near ``1 / (2 alpha)`` then have an error of 3e-5.
 MIN_ALPHA = 1e-3
 
 
 class Infrequent(SelfNormalised):
-    """Self-normalised softmax, trained with the sum over all labels for a fraction of the targets.
+    """Self-normalised softmax that computes Z only for a fraction of the training targets.
 
-    The scores are ``s = W h + b`` and ``Z = sum_w exp(s_w)``. A batch's loss has every target's
-    score, and the penalty on a random subset S of the targets, `fraction` f of them:
+    The scores are ``s = W h + b`` and ``Z = sum_w exp(s_w)``. The loss of a batch has the score of
+    every target, and a penalty on a random subset S, a fraction f (`fraction`) of the targets:
 
         ``-sum_i s_i  +  (alpha / f) sum_(i in S) (ln Z_i)^2``
 
-    Nothing pushes ln Z towards 0 here: a higher score lowers the first term, and a batch's mean of
-    ln Z no longer changes the loss where ``2 alpha ln Z = 1``. Training therefore centres ln Z on
-    ``c = 1 / (2 alpha)``, where the layer starts too: its biases are log-unigram plus c. In the
-    mean over subsets the loss of one target is, with ``s = ln P + ln Z``,
+    This loss does not push ln Z towards 0: higher scores lower the first term, and the minimum with
+    respect to the mean of ln Z is at ``2 alpha ln Z = 1``. Training therefore centres ln Z at
+    ``c = 1 / (2 alpha)``. The layer starts there, too: its biases are log-unigram plus c. Averaged
+    over subsets, the loss of one target is, with ``s = ln P + ln Z``,
 
         ``-ln P(target) + alpha (ln Z - c)^2 - 1 / (4 alpha)``
 
-    which is the loss of `SelfNormalised` around c. `loss` leaves out the last term, a constant.
+    This is the loss of `SelfNormalised` with centre c. `loss` leaves out the last term, a constant.
     Unnormalised log-probabilities are ``s - c``, and `log_normaliser` is ``ln Z - c``.
 
-    Training costs f V + 1 scores per target; testing is as for `SelfNormalised`. A smaller f makes
-    the gradients noisier, as fewer targets stand for all. V (d + 1) parameters.
+    Training costs f V + 1 scores per target; testing costs the same as `SelfNormalised`. A smaller
+    f gives noisier gradients, since fewer targets represent the batch. V (d + 1) parameters.
 
     Parameters
     ----------
     alpha : float
-        Weight of the penalty; at least 0.001, as biases near 1 / (2 alpha) lose digits.
+        Weight of the penalty. Minimum 0.001, since biases near 1 / (2 alpha) lose digits.
     fraction : float
-        Fraction of the targets of a batch that have the penalty, at least one.
+        Fraction of the targets in a batch that have the penalty (at least one target).
 
     References
     ----------
@@ -69,15 +69,15 @@ class Infrequent(SelfNormalised):
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:
-        """Return minus the scores with the penalty of a subset, and the gradients of their sum."""
+        """Return negative scores plus the penalty of a subset, and the gradients of their sum."""
         n = len(targets)
         n_chosen = min(n, max(1, round(self.fraction * n)))
-        # Targets that have the penalty, and its weight, which makes up for the others
+        # Targets that have the penalty, and its weight, scaled to represent the whole batch
         chosen = np.sort(rng.choice(n, n_chosen, replace=False, shuffle=False))
         others = np.setdiff1d(np.arange(n), chosen)
         weight = self.alpha * n / max(1, n_chosen)
 
-        # Those with the penalty: -s + weight (ln Z)^2
+        # Losses with the penalty: -s + weight (ln Z)^2
         log_z, logit, (grad_chosen, grad_weight, grad_bias) = softmax_loss(
             hidden[chosen],
             self.weight,
@@ -90,7 +90,7 @@ class Infrequent(SelfNormalised):
         grad_hidden = np.empty_like(hidden)
         grad_hidden[chosen] = grad_chosen
 
-        # The others: -s
+        # Losses of the other targets: -s
         losses[others] = -self.target_logits(hidden[others], targets[others])
         grad_others, rows, weight_part, bias_part = arithmetic.gather_dot_backward(
             self.weight,
@@ -103,7 +103,7 @@ class Infrequent(SelfNormalised):
         grad_weight[rows] += weight_part
         grad_bias[rows] += bias_part
 
-        # Without the constant 1 / (4 alpha)
+        # Leave out the constant -1 / (4 alpha)
         losses += self.centre / 2
         gradients = row_gradients(slice(0, self.n_labels), grad_hidden, grad_weight, grad_bias)
         return losses, gradients

@@ -1,4 +1,4 @@
-"""Noise-contrastive estimation: telling targets from labels drawn from a proposal."""
+"""Noise-contrastive estimation: distinguishing targets from labels drawn from a proposal."""
 
 from typing import Any
 
@@ -10,29 +10,30 @@ from hstree.layers import noise
 
 
 class NoiseContrastive(noise.NoiseLayer):
-    """Noise-contrastive estimation (NCE): telling each target from k labels of noise.
+    """Noise-contrastive estimation (NCE): distinguish each target from k noise labels.
 
-    ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)``, ``z_w = s_w - log E(w)``, over all samples j,
-    those that are the target too; E(w) is the expected number of times that w is drawn, ``k Q(w)``
-    where labels may repeat. exp(s_w) is taken for the probability itself, as if Z were 1;
-    training drives Z there, from 1 at the start, where the biases are the log unigram. With
-    ``ranking`` it is ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))`` instead, whose minimum does
-    not depend on Z. Among different labels (`unique`) the target then occurs once, as it would
-    count twice otherwise: that is the loss of sampled softmax. Draws that repeat, which are those
-    of the paper, keep it.
+    The loss is ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)``, ``z_w = s_w - log E(w)``. The sum
+    includes samples j that are the target. E(w) is the expected number of times that w is drawn,
+    ``k Q(w)`` if labels may repeat. The loss treats exp(s_w) as the probability, as if Z were 1.
+    Training keeps Z near 1, its initial value, since the initial biases are the log unigram. With
+    ``ranking``, the loss is ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))``, whose minimum does
+    not depend on Z. If labels are also distinct (`unique`), samples that are the target are left
+    out, since it would count twice: this is the loss of sampled softmax. If draws may repeat, as in
+    the paper, such samples stay.
 
     Training costs k + 1 scores per target, testing V; V (d + 1) parameters.
 
     Parameters
     ----------
     samples : int
-        k, the number of labels drawn for each batch, which all its targets share.
+        Number of labels drawn for each batch, k; all targets of the batch share them.
     unique : bool
-        Draw until k labels are different, or take all V where there are no more, as TensorFlow
-        does. Then the expected number of times that a label is drawn is ``1 - (1 - Q)^n`` for n
-        draws, Q being its probability.
+        Whether to draw until k labels are distinct (all V labels if there are no more), as
+        TensorFlow does. The expected number of times that a label is drawn is then
+        ``1 - (1 - Q)^n`` for n draws, where Q is its probability.
     ranking : bool
-        Rank the target among the samples instead of judging each by itself (Ma & Collins 2018).
+        Whether to rank the target among the samples instead of classifying each label on its own
+        (Ma & Collins 2018).
 
     References
     ----------
@@ -55,11 +56,11 @@ class NoiseContrastive(noise.NoiseLayer):
     ) -> None:
         super().__init__(vocabulary, dim, samples, counts=counts, dtype=dtype, unique=unique)
         self.ranking = ranking
-        # Ranking leaves Z free.
+        # Ranking does not control Z
         self.centre = None if ranking else 0.0
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
-        """Return the losses of telling targets from samples."""
+        """Return the losses of distinguishing targets from samples, and their derivatives."""
         if not self.ranking:
             return noise.binary_objective(target, samples)
         if self.unique:
@@ -67,7 +68,7 @@ class NoiseContrastive(noise.NoiseLayer):
         return noise.softmax_objective(target, samples)
 
     def row_curvature(self, fraction: Float64, expected: Float64) -> Float64:
-        """Return the mean curvature along each label's row (V,)."""
+        """Return the mean curvature of the loss along each label's row (V,)."""
         if self.ranking:
             return super().row_curvature(fraction, expected)
         return noise.binary_curvature(fraction, expected)

@@ -1,4 +1,4 @@
-"""Negative sampling of word2vec, as an output layer with normalised probabilities."""
+"""Negative sampling as in word2vec, as an output layer with normalised probabilities."""
 
 from typing import Annotated, Any
 
@@ -11,25 +11,26 @@ from hstree.layers import noise
 
 
 class NegativeSampling(noise.NoiseLayer):
-    """Negative sampling of word2vec: telling each target from k labels of noise, uncorrected.
+    """Negative sampling as in word2vec: distinguish each target from k noise labels.
 
-    ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)`` over the samples j that are not the target.
-    ``s_w = z_w + log(k Q(w))`` with ``z_w = v_w h + c_w`` are the logits of a language model, which
-    are normalised for scoring. Apart from hits, that is noise-contrastive estimation (Dyer 2014).
-    Without hits, s_w approaches ``log(p_w / (1 - p_w))``, not ``log p_w``: a word of a high
-    probability p_w comes out too probable. This layer keeps the biases ``c_w + log(k Q(w))`` of s,
-    at the log unigram at the start. word2vec itself has no c_w.
+    The loss is ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)`` over the samples j other than the
+    target. The logits of the language model are ``s_w = z_w + log(k Q(w))`` with
+    ``z_w = v_w h + c_w``; they are normalised for scoring. Except for samples that are the target,
+    this is noise-contrastive estimation (Dyer 2014). Without these, s_w approaches
+    ``log(p_w / (1 - p_w))`` instead of ``log p_w``, so that words with a high probability p_w are
+    overestimated. The layer keeps the biases ``c_w + log(k Q(w))`` of s, initially the log unigram.
+    word2vec has no c_w.
 
     Training costs k + 1 scores per target, testing V; V (d + 1) parameters.
 
     Parameters
     ----------
     samples : int
-        k, the number of labels drawn.
+        Number of labels drawn, k.
     shared : bool
-        Draw them for the whole batch; word2vec draws for each target.
+        Whether all targets of a batch share the drawn labels; word2vec draws for each target.
     alpha : float
-        Power of the counts in the distribution that they are drawn from: 0 for the uniform one.
+        Exponent of the counts in the distribution Q of drawn labels: 1 for unigram, 0 for uniform.
 
     References
     ----------
@@ -63,10 +64,10 @@ class NegativeSampling(noise.NoiseLayer):
         )
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
-        """Return the losses of telling targets from the samples that are not the target."""
+        """Return the losses of distinguishing targets from other samples, and derivatives."""
         samples[hits] = -np.inf
         return noise.binary_objective(target, samples)
 
     def row_curvature(self, fraction: Float64, expected: Float64) -> Float64:
-        """Return the mean curvature along each label's row (V,)."""
+        """Return the mean curvature of the loss along each label's row (V,)."""
         return noise.binary_curvature(fraction, expected)

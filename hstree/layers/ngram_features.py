@@ -1,8 +1,9 @@
-"""Which n-gram features a tree has: pairs of the words before a target, and a weight row.
+"""N-gram features of a tree: pairs of a context (the words before a target) and a weight row.
 
-A text has a feature for the last words of a context and a row, if the node of that row decided
-after them: for a binary node its row, for others that of the child taken. All features are one
-sorted array of keys, so that those of a context, and those of a context at a node, are a range.
+A text has a feature for a context and a row if the node of that row makes a decision after the
+context. For a binary node, it is the row of the node; for other nodes, the row of the chosen child.
+All features are in one sorted array of keys. The features of a context, and the features of a
+context at a node, are therefore a range.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from hstree.ngrams.counts import find
 from hstree.tree.codes import Codes
 from hstree.tree.paths import path_decisions
 
-#: Positions of a text read at a time.
+#: Number of text positions that are read at a time.
 BLOCK = 1 << 18
-#: N-grams whose codes are expanded at a time.
+#: Number of n-grams whose codes are expanded at a time.
 GRAMS_TOGETHER = 1 << 18
 
 
 @dataclass(frozen=True)
 class NgramFeatures:
-    """The features of a text: C contexts, of 1 to n words, and F pairs of a context and a row."""
+    """N-gram features of a text: C contexts with 1 to n words, and F pairs of context and row."""
 
-    #: (C,) keys of the contexts, ``shorter * V + word``: `word` is the farthest word, `shorter` the
-    #: number of the context of the others, 0 where there is none; sorted within a length
+    #: (C,) keys of the contexts, ``shorter * V + word``, sorted within a length: `word` is the
+    #: farthest word, and `shorter` is the number of the context without it (0 for a single word)
     contexts: Int64
-    #: (n + 1,) those of i + 1 words are ``contexts[start[i]:start[i + 1]]``; their index is their
-    #: number
+    #: (n + 1,) contexts with i + 1 words are ``contexts[start[i]:start[i + 1]]``; the index of a
+    #: context is its number
     start: Int64
     keys: Int64  #: (F,) sorted, ``context * R + row``
     n_labels: int  #: V
@@ -51,9 +52,9 @@ class NgramFeatures:
 
     @classmethod
     def from_text(cls, train: ContextBatches, codes: Codes, words: int, min_count: int) -> Self:
-        """Return the features of the n-grams of a text that occur `min_count` times.
+        """Return the features of the n-grams that occur at least `min_count` times in a text.
 
-        O(T log T) for each number of words and T tokens, and O(G depth) memory for G n-grams.
+        O(T log T) for T tokens and each context length; O(G depth) memory for G n-grams.
         """
         n_labels = codes.tree.n_labels
         n_rows = int(codes.tree.row_start[-1])
@@ -61,7 +62,7 @@ class NgramFeatures:
         keys = [np.empty(0, np.int64)]
         start = [0]
         target = _column(train, None)
-        # (T,) number of each position's context, -1 where it has no features
+        # (T,) number of the context at each position, -1 if it has no features
         number = np.zeros(len(target), np.int64)
         with progress.task("n-gram features", total=words, unit="lengths") as task:
             for length in range(1, min(words, train.context) + 1):
@@ -71,7 +72,7 @@ class NgramFeatures:
                 longer = number[known] * n_labels + farthest
                 distinct, occurrence = np.unique(longer, return_inverse=True)
 
-                # Keep the n-grams of context and target that are frequent
+                # Keep frequent n-grams of a context and a target
                 grams, count = np.unique(occurrence * n_labels + target[known], return_counts=True)
                 gram_context, label = np.divmod(grams[count >= min_count], n_labels)
                 used = _first_of_runs(gram_context)  # ascending, as the n-grams are
@@ -83,7 +84,7 @@ class NgramFeatures:
                 contexts.append(distinct[used])
                 start.append(start[-1] + len(used))
 
-                # Whole contexts at a time, so that keys ascend from one part to the next
+                # Process whole contexts at a time, so that keys ascend from part to part
                 cuts = np.searchsorted(gram_context, gram_context[GRAMS_TOGETHER::GRAMS_TOGETHER])
                 for part in map(slice, [0, *cuts], [*cuts, len(label)]):
                     numbers = context_number[gram_context[part]]
@@ -100,27 +101,27 @@ class NgramFeatures:
 
     @cached_property
     def context_start(self) -> Int64:
-        """int64 array (C + 1,): offsets of each context among the features."""
+        """Offsets of the contexts in the features, an int64 array (C + 1,)."""
         return np.searchsorted(self.keys, np.arange(len(self.contexts) + 1) * self.n_rows)
 
     @cached_property
     def rows(self) -> Int32:
-        """int32 array (F,): the row of each feature."""
+        """Row of each feature, an int32 array (F,)."""
         return (self.keys % self.n_rows).astype(np.int32)
 
     def numbers(self, contexts: Integer) -> Int64:
-        """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none."""
+        """Return the context numbers (B, n) of the last 1 to n words; -1 for unknown contexts."""
         fast = compiled()
         if fast is not None:
             number: Int64 = fast.context_numbers(contexts, self.contexts, self.start, self.n_labels)
             return number
         n_lengths = len(self.start) - 1
         number = np.full((len(contexts), n_lengths), -1)
-        # Contexts whose last i words are known, and the number of these words
+        # Items whose last i words are a context, and the number of that context
         known = np.arange(len(contexts))
         shorter = np.zeros(len(contexts), np.int64)
         for i in range(min(n_lengths, contexts.shape[1])):
-            # A key is the number of the last i words, and the word before them
+            # A key consists of the number of the last i words, and the word before them
             keys = self.contexts[self.start[i] : self.start[i + 1]]
             index = find(keys, shorter * self.n_labels + contexts[known, -1 - i])
             known = known[index >= 0]
@@ -129,7 +130,7 @@ class NgramFeatures:
         return number
 
     def at_pairs(self, number: Int64, row: Integer) -> tuple[Int64, Int64]:
-        """Return the features of pairs (P,) of contexts (P, n) and rows: pair and feature."""
+        """Return the features of pairs (P,) of contexts (P, n) and rows, as (pair, feature)."""
         pairs = [np.empty(0, np.int64)]
         features = [np.empty(0, np.int64)]
         for context in number.T:  # of one length
@@ -142,10 +143,10 @@ class NgramFeatures:
     def in_range(
         self, number: Int64, first: int, stop: int
     ) -> Iterator[tuple[Int64, Int64, Int64]]:
-        """Yield the features of contexts (B, n) and the rows from `first` to `stop`, by words.
+        """Yield the features of contexts (B, n) in the rows from `first` to `stop`, by length.
 
-        Yields, for the last word, for the last two, and so on: which context, the row, and the
-        feature. No pair of a context and a row occurs twice in one.
+        Yields three arrays for the last word, three for the last two words, and so on: context, row
+        and feature. A pair of a context and a row occurs at most once per length.
         """
         for context in number.T:  # of one length
             known = np.flatnonzero(context >= 0)
@@ -157,28 +158,29 @@ class NgramFeatures:
             yield known[item], self.keys[feature] - key[item], feature
 
     def tables(self) -> dict[str, Int64]:
-        """Return the arrays by the names that a saved model gives them."""
+        """Return the arrays, by their names in a saved model."""
         return {"ngram_contexts": self.contexts, "ngram_start": self.start, "ngram_keys": self.keys}
 
     def restored(self, tables: Mapping[str, Array]) -> Self:
-        """Return the features that `tables` returned, for the same labels, rows and words.
+        """Restore the features from `tables`, for the same labels, rows and words.
 
-        Raises FileFormatError when an array is missing or breaks a rule of the class.
+        Raises FileFormatError when an array is missing or violates a rule of the class.
         """
         none: Any = np.zeros(0)
         contexts, start, keys = (tables.get(name, none) for name in self.tables())
         if any(array.dtype != np.int64 or array.ndim != 1 for array in (contexts, start, keys)):
             raise FileFormatError(
-                "an array of n-gram features of a saved layer is missing, or not a row of integers"
+                "an array of n-gram features of a saved layer is missing, or is not a vector of "
+                "integers; train the layer again"
             )
-        # Offsets ascend; comparisons, as differences could wrap around
+        # Offsets ascend (compared, not subtracted, since differences could overflow)
         is_whole = (
             len(start) == len(self.start)
             and (start[0], start[-1]) == (0, len(contexts))
             and bool((start[1:] >= start[:-1]).all())
         )
         if is_whole:
-            # Contexts of each length ascend, and extend those that are one word shorter
+            # Contexts of each length ascend, and extend contexts that are one word shorter
             length = segment_ids(start)
             shorter = contexts // self.n_labels
             is_whole = bool(
@@ -200,7 +202,7 @@ class ContextFeatures:
     """N-gram features of the contexts of a batch, with their weights."""
 
     table: NgramFeatures
-    number: Int64  #: (B, n) contexts of each item, by length; -1 where the table has none
+    number: Int64  #: (B, n) context of each item, by length; -1 if it is not in the table
     weight: Array  #: (F,)
 
     def select(self, items: Any) -> ContextFeatures:
@@ -208,13 +210,13 @@ class ContextFeatures:
         return replace(self, number=self.number[items])
 
     def at_pairs(self, item: Integer, row: Integer) -> tuple[Int64, Int64]:
-        """Return the features of pairs (P,) of an item and a weight row: pair and feature."""
+        """Return the features of pairs (P,) of an item and a weight row, as (pair, feature)."""
         return self.table.at_pairs(self.number[item], row)
 
     def at_rows(self, item: Integer, first: int, stop: int) -> tuple[Int64, Int64, Int64]:
-        """Return the features of items (n,) at the rows from `first` to `stop`.
+        """Return the features of items (n,) in the rows from `first` to `stop`.
 
-        Which of the items, the row counted from `first`, and the feature, arrays (F,).
+        Returns three arrays (F,): index of the item, row counted from `first`, and feature.
         """
         parts = list(self.table.in_range(self.number[item], first, stop))
         none = np.empty(0, np.int64)
@@ -229,12 +231,12 @@ class ContextFeatures:
             logits[item, row] += self.weight[feature]
 
     def arrays(self) -> tuple[Int64, Int64, Int32, Array]:
-        """Return the arrays of the compiled functions' `Features`, in their order."""
+        """Return the arrays for `Features` of the compiled functions, in order."""
         return self.number, self.table.context_start, self.table.rows, self.weight
 
 
 def _column(train: ContextBatches, back: int | None) -> Int64:
-    """Return the targets (T,) of a text, or the words that are so far before them."""
+    """Return the targets (T,) of a text, or the words at index `back` of their contexts."""
     columns = [np.empty(0, np.int64)]
     for contexts, targets, _ in train.batches(BLOCK):
         columns.append((targets if back is None else contexts[:, back]).astype(np.int64))
@@ -242,12 +244,12 @@ def _column(train: ContextBatches, back: int | None) -> Int64:
 
 
 def _keys(number: Int64, target: Int64, codes: Codes, n_rows: int) -> Int64:
-    """Return the keys of the features of n-grams: those of the decisions on the target's codes."""
+    """Return the feature keys of n-grams: one for each decision on the codes of the target."""
     decisions, _ = path_decisions(codes, target)
     row = decisions.row + np.where(decisions.width > 2, decisions.branch, 0)
     return _first_of_runs(np.sort(number[decisions.item] * n_rows + row))
 
 
 def _first_of_runs(ascending: Int64) -> Int64:
-    """Return the different numbers of an ascending array; ten times as fast as `np.unique`."""
+    """Return the distinct numbers of an ascending array; ten times as fast as `np.unique`."""
     return ascending[np.flatnonzero(np.diff(ascending, prepend=-1))]

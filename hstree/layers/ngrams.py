@@ -1,4 +1,4 @@
-"""Hierarchical softmax whose nodes also see the last words themselves: direct n-gram features."""
+"""Hierarchical softmax with n-gram features: nodes also receive the last words directly."""
 
 import copy
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from hstree.layers.hooks import TrainingHooks
 from hstree.layers.ngram_features import ContextFeatures, NgramFeatures
 from hstree.tree import Tree
 
-#: What Adagrad's sums of features begin with: those of a few n-grams learn slowly.
+#: Initial value of the Adagrad sums for features; features of rare n-grams then learn slowly.
 INITIAL = 5.0
 
 
@@ -24,29 +24,28 @@ class NgramSoftmax(HierarchicalSoftmax):
     """Hierarchical softmax with direct connections from the last words to the nodes.
 
     The score of weight row r is ``q_r . h + b_r + sum_n f(w_1..w_n, r)``, with a weight f for the
-    last word, for the last two, and so on. There is one where the training text decides at the
-    row's node after these words: for the row of a binary node, and for a child that was taken at
-    another node. The features correct the scores from the hidden vector for word sequences that are
-    frequent in the text. Any tree can have them, also the flat one.
+    last word, for the last two words, and so on. A weight exists if the training text has a
+    decision at the row's node after these words; at nodes with more than two children, only for
+    children that were chosen. The features correct the scores of the hidden vector for frequent
+    word sequences. Any tree can have them, including the flat tree.
 
     A target costs the scores of the tree, and a search for the features of its contexts at each
-    node. Parameters: those of the tree, and a weight for each pair of words and a row.
+    node. Parameters: those of the tree, and one weight per feature.
 
     Parameters
     ----------
     words : int
-        Number of words before the target that features are of, at most: no more than the model's
-        context has.
+        Maximum number of words in a feature; a feature has no more words than the model's context.
     min_count : int
-        Number of times that an n-gram, these words and the target, occurs in the training text, for
-        its features.
+        Minimum number of times that an n-gram (the words of the feature and the target) occurs in
+        the training text.
 
     Attributes
     ----------
     features : NgramFeatures
         Empty before `prepare`.
     feature_weight : float array (F,)
-        Zero at the start.
+        Initially zero.
 
     References
     ----------
@@ -55,7 +54,7 @@ class NgramSoftmax(HierarchicalSoftmax):
     """
 
     needs_contexts = True
-    carry = TrainingHooks.carry  # refuses: the features are of the words of one text
+    carry = TrainingHooks.carry  # raises OptionError: features belong to the words of one text
     adagrad = MappingProxyType({"feature_weight": {"initial_accumulator": INITIAL}})
 
     def __init__(
@@ -74,11 +73,11 @@ class NgramSoftmax(HierarchicalSoftmax):
         self._take(NgramFeatures.empty(words, tree.n_labels, len(self.weight)))
 
     def prepare(self, train: ContextBatches) -> None:
-        """Find the features of the training text, unless there are some from a saved model."""
+        """Find the features of the training text, unless a saved model has set them."""
         if isinstance(train, SymmetricWindows):
             raise InputError(
-                "n-gram features need the words before each target, and this model's words are on "
-                "both sides; train a language model"
+                "n-gram features need the words before each target, and the context of this model "
+                "is on both sides; train a language model"
             )
         if not len(self.features.contexts):
             self._take(NgramFeatures.from_text(train, self.codes, self.words, self.min_count))
@@ -93,13 +92,13 @@ class NgramSoftmax(HierarchicalSoftmax):
         return {**super().parameters(), "feature_weight": self.feature_weight}
 
     def restore(self, tables: Mapping[str, Array]) -> None:
-        """Take over the features of a saved model; FileFormatError when they are not of it."""
+        """Set the features from a saved model. Raises FileFormatError if they do not fit it."""
         empty = NgramFeatures.empty(self.words, self.n_labels, len(self.weight))
         self._take(empty.restored(tables))
 
     def in_context(self, contexts: Integer) -> Self:
-        """Return the layer after contexts (B, n), whose features its methods take."""
-        # A shallow copy shares the weights, and threads do not disturb each other
+        """Return the layer for contexts (B, n); its methods use the features of these contexts."""
+        # A shallow copy shares the weights, and is safe with several threads
         layer = copy.copy(self)
         number = self.features.numbers(contexts)
         layer.context_features = ContextFeatures(self.features, number, self.feature_weight)

@@ -1,8 +1,8 @@
-"""Base of the layers whose loss compares each target with labels drawn at random.
+"""Base class of layers whose loss compares each target with labels drawn at random.
 
-`NoiseLayer` draws the labels, computes their logits and passes the gradients on; a subclass defines
-`NoiseLayer.objective`, a function of logits. `softmax_objective` and `binary_objective` are the two
-that siblings share. Labels that the whole batch shares take a few matrix products.
+`NoiseLayer` draws the labels and computes logits and gradients; a subclass defines
+`NoiseLayer.objective`, a function of logits. Several subclasses use `softmax_objective` or
+`binary_objective`. If the whole batch shares the labels, the logits are a few matrix products.
 """
 
 from abc import abstractmethod
@@ -19,21 +19,21 @@ from hstree.layers import arithmetic
 from hstree.layers.base import Gradients
 from hstree.layers.dense import DenseLayer, row_gradients
 
-#: Number of samples by default; a smaller vocabulary is drawn whole.
+#: Default number of samples; of a smaller vocabulary, all labels are samples.
 SAMPLES = 100
-#: Distance of a probability from 1 that its logarithm needs.
+#: Minimum distance between a probability and 1, so that log(1 - p) is finite.
 EPSILON = float(np.finfo(np.float64).eps)
 Rng = np.random.Generator
-# Type and range of an option that several layers have.
+# Type and range of an option in several layers.
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 #: Losses (B,), and their derivatives with respect to the logits of targets and samples.
 Objective = tuple[Float64, Array, Array]
 
 
 class Samples(NamedTuple):
-    """Labels drawn for a batch, and their log-probabilities, of one shape.
+    """Labels drawn for a batch, and their log-probabilities.
 
-    The shape is (k,) where all items of the batch share the labels, else (B, k).
+    Both have the shape (k,) if all items of the batch share the labels, else (B, k).
     """
 
     labels: Int64
@@ -41,17 +41,17 @@ class Samples(NamedTuple):
 
 
 class Unigram:
-    """Counts to the power alpha: ``Q(w) = c(w)^alpha / sum_v c(v)^alpha``.
+    """Distribution proportional to counts to the power alpha: ``c(w)^alpha / sum_v c(v)^alpha``.
 
-    Draws by binary search in the cumulative distribution: O(log V) per sample. Many different
-    labels (`sample_unique`) take O(V) in all.
+    A sample is a binary search in the cumulative distribution: O(log V). Drawing many distinct
+    labels (`sample_unique`) takes O(V) in total.
 
     Parameters
     ----------
     counts : int array (V,)
         A count of 0 is read as 1/2.
     alpha : float, default 1
-        1 for the unigram distribution, 0 for the uniform one.
+        1 for the unigram distribution, 0 for the uniform distribution.
     """
 
     def __init__(self, counts: Integer, alpha: float = 1.0) -> None:
@@ -59,35 +59,35 @@ class Unigram:
         #: (V,) log-probability of each label
         self.log_prob: Float64 = np.log(mass / mass.sum())
         self._cumulative: Float64 = np.cumsum(mass) / mass.sum()
-        # expected number of different labels among V / 8 drawn ones
+        # Expected number of distinct labels among V / 8 draws
         miss = np.log1p(-np.minimum(np.exp(self.log_prob), 1 - EPSILON))
         self.different = float(-np.expm1(len(miss) / 8 * miss).sum())
 
     def sample(self, shape: int | tuple[int, int], rng: Rng) -> Samples:
-        """Draw labels of some shape, with replacement."""
+        """Draw an array of labels with replacement."""
         labels: Int64 = np.searchsorted(self._cumulative, rng.random(shape), "right")
         labels = np.minimum(labels, len(self._cumulative) - 1)
         return Samples(labels, self.log_prob[labels])
 
     def sample_unique(self, k: int, rng: Rng) -> tuple[Samples, float]:
-        """Draw until there are k different labels, in the order in which they were first drawn.
+        """Draw until k labels are distinct; return them in the order of their first draws.
 
-        Also returns the number of labels that were drawn for them. Where there are no more than k,
-        all V labels are sampled, and the number is infinite.
+        Also returns the number of draws. If there are no more than k labels, all V labels are
+        returned, and the number of draws is infinite.
         """
         if k >= len(self.log_prob):
             return Samples(np.arange(len(self.log_prob)), self.log_prob), np.inf
         if k > self.different:
-            # Labels arrive in Poisson processes of the rates Q(w), which is one of rate 1 whose
-            # arrivals are draws from Q. The first k labels are those of the k earliest first
-            # arrivals; how often they came again before the last of them is Poisson. O(V).
+            # Simulate draws from Q as arrivals: label w is a Poisson process with the rate Q(w).
+            # The first k labels are those with the k earliest first arrivals. The number of their
+            # later arrivals before the last of these has a Poisson distribution. O(V)
             arrival = rng.standard_exponential(len(self.log_prob)) / np.exp(self.log_prob)
             labels = np.argpartition(arrival, k - 1)[:k]
             labels = labels[np.argsort(arrival[labels])]
             since = arrival[labels[-1]] - arrival[labels]
             again = rng.poisson(np.exp(self.log_prob[labels]) @ since)
             return Samples(labels, self.log_prob[labels]), float(k + again)
-        # Twice as many draws, again and again, until k of them are different
+        # Double the number of draws until k of them are distinct
         drawn = self.sample(2 * k, rng).labels
         while len(first := np.unique(drawn, return_index=True)[1]) < k:
             drawn = np.concatenate([drawn, self.sample(len(drawn), rng).labels])
@@ -97,26 +97,26 @@ class Unigram:
 
 
 class NoiseLayer(DenseLayer):
-    """Softmax whose loss compares each target with labels drawn by their counts.
+    """Softmax whose loss compares each target with labels drawn from a distribution by count.
 
-    Training costs O(B k d) per batch of B targets, and k + B rows of the parameters change; testing
-    is that of the softmax, V scores.
+    Training costs O(B k d) per batch of B targets, and changes k + B rows of the parameters.
+    Testing costs V scores, as in the softmax.
 
     Parameters
     ----------
     samples : int
-        k, the number of labels drawn.
+        Number of labels drawn, k.
     shared : bool, default True
-        Whether the batch shares them.
+        Whether all targets of a batch share the labels.
     unique : bool, default True
-        Whether labels are drawn until k are different; of shared ones alone. E(w), the expected
-        number of times that a label is drawn, is ``1 - (1 - Q(w))^n`` for n draws then, else
+        Whether labels are drawn until k are distinct; only for shared labels. The expected number
+        of times that a label is drawn, E(w), is then ``1 - (1 - Q(w))^n`` for n draws, otherwise
         ``k Q(w)``.
     alpha : float, default 1
-        Power of the counts in the distribution Q.
+        Exponent of the counts in the distribution Q.
     """
 
-    is_likelihood = False  # losses are of samples
+    is_likelihood = False  # losses depend on samples
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class NoiseLayer(DenseLayer):
         alpha: float = 1.0,
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
-        # The default number is legal for fewer labels, which are then drawn whole.
+        # The default is legal for any number of labels; if there are fewer, all are samples
         if unique and samples > self.n_labels and samples != SAMPLES:
             labels = plural(self.n_labels, "label")
             reason = f"is {samples}, but there are {labels} to draw from; draw fewer"
@@ -145,14 +145,14 @@ class NoiseLayer(DenseLayer):
     def objective(self, target: Array, samples: Array, hits: Bool) -> Objective:
         """Return the losses and their derivatives with respect to ``z = s - log(expected count)``.
 
-        They are those of the z of targets (B,) and of samples (B, k), which are -inf for those to
-        leave out and may be changed; `hits` (B, k) are the samples that are the target.
+        `target` (B,) and `samples` (B, k) hold z. Samples with z = -inf are left out; `samples` may
+        be changed. `hits` (B, k) marks the samples that are the target.
         """
 
     def log_expected(self, log_prob: Float64, tries: float) -> Float64:
-        """Return from log Q how often labels are expected among n draws, as its logarithm.
+        """Return the log of the expected counts of labels among n draws, given log Q.
 
-        ``log(1 - (1 - Q)^n)`` for different labels, and ``log(n Q)`` for those that may repeat.
+        ``log(1 - (1 - Q)^n)`` for distinct labels, and ``log(n Q)`` if labels may repeat.
         """
         if self.unique:
             return log_expected_unique(log_prob, tries)
@@ -168,7 +168,7 @@ class NoiseLayer(DenseLayer):
             shape = self.n_samples if self.shared else (len(targets), self.n_samples)
             labels, log_prob = self.noise.sample(shape, rng)
 
-        # Logits less the logs of expected counts, of the targets (B,) and the samples (B, k)
+        # Logits minus log expected counts, for the targets (B,) and the samples (B, k)
         expected = self.log_expected(log_prob, tries)
         expected_target = self.log_expected(self.noise.log_prob[targets], tries)
         logits = CandidateLogits(self.weight, self.bias, hidden, targets, labels)
@@ -181,10 +181,10 @@ class NoiseLayer(DenseLayer):
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter.
 
-        Where the batch shares its samples, that is the mean over the batches that hold the label.
+        If the batch shares its samples, it is the mean over the batches that contain the label.
         """
         fraction = counts / counts.sum()
-        # (V,) how often each label is expected among the labels drawn for an item
+        # (V,) expected count of each label among the labels drawn for an item
         expected = np.exp(self.log_expected(self.noise.log_prob, self.n_samples))
         rows = self.row_curvature(fraction, expected)
         if self.shared:
@@ -192,27 +192,27 @@ class NoiseLayer(DenseLayer):
         return {"weight": rows, "bias": rows}
 
     def row_curvature(self, fraction: Float64, expected: Float64) -> Float64:
-        """Return the mean curvature along each label's row (V,).
+        """Return the mean curvature of the loss along each label's row (V,).
 
-        `fraction` (V,) are the labels' fractions of the targets, and `expected` (V,) the expected
-        numbers of times that they are drawn. By default p (1 - p), which is that of the softmax.
+        `fraction` (V,) is the label's fraction of the targets, and `expected` (V,) is the expected
+        number of times that it is drawn. The default is p (1 - p), as in the softmax.
         """
         return fraction * (1 - fraction)
 
 
 def log_expected_unique(log_prob: Float64, tries: float) -> Float64:
-    """Return ``log(1 - (1 - Q)^n)`` from log Q: how often labels are drawn at all in n draws."""
-    with np.errstate(divide="ignore"):  # Q is 1 where there is one label
+    """Return ``log(1 - (1 - Q)^n)`` given log Q: the log-probability of a label in n draws."""
+    with np.errstate(divide="ignore"):  # Q is 1 if there is one label
         miss = np.log1p(-np.exp(np.minimum(log_prob, 0)))
         expected: Float64 = np.log(-np.expm1(tries * miss))
     return expected
 
 
 class CandidateLogits:
-    """Logits of each item's target (B,) and samples (B, k), and the gradients through them.
+    """Logits of each item's target (B,) and samples (B, k), and their gradients.
 
-    The items share the labels of the samples (k,), which takes matrix products, or each has its own
-    (B, k).
+    The items share the labels of the samples (k,), so that logits are matrix products, or each item
+    has its own labels (B, k).
     """
 
     def __init__(
@@ -220,10 +220,10 @@ class CandidateLogits:
     ) -> None:
         self._weight = weight
         self._hidden = hidden
-        targets = targets.astype(np.int64, copy=False)  # NumPy joins uint64 and int64 as floats
+        targets = targets.astype(np.int64, copy=False)  # NumPy joins uint64 and int64 to float64
         self._is_shared = labels.ndim == 1
         if self._is_shared:
-            # (B + k,) rows of the targets, then of the samples
+            # (B + k,) rows of the targets, then rows of the samples
             self._rows = np.concatenate([targets, labels])
             vectors = weight.take(self._rows, axis=0)
             self._target_vectors, self._sample_vectors = np.split(vectors, [len(targets)])
@@ -240,13 +240,13 @@ class CandidateLogits:
             self.samples = logits[:, 1:]
 
     def backward(self, grad_target: Array, grad_samples: Array) -> Gradients:
-        """Return the gradients, from those with respect to the logits (B,) and (B, k)."""
+        """Return the gradients, given those with respect to the logits (B,) and (B, k)."""
         hidden = self._hidden
         if self._is_shared:
             grad_hidden = grad_samples @ self._sample_vectors
             grad_hidden += grad_target[:, None] * self._target_vectors
             rows, slot = arithmetic.touched_rows(self._rows, len(self._weight))
-            # (B + k, d) inputs of the rows, of which those of a row are summed
+            # (B + k, d) inputs of the rows; inputs of the same row are summed
             inputs = np.concatenate([hidden, grad_samples.T @ hidden])
             scale = np.concatenate([grad_target, np.ones(len(inputs) - len(hidden), hidden.dtype)])
             grad_weight = arithmetic.slot_sums(inputs, slot, len(rows), scale)
@@ -262,9 +262,9 @@ class CandidateLogits:
 
 
 def softmax_objective(target: Array, samples: Array) -> Objective:
-    """Return the cross entropy of choosing the target among itself and the samples.
+    """Return the cross entropy of the target among itself and the samples, and its derivatives.
 
-    Targets have the logits (B,), samples (B, k); a sample with the logit -inf is left out.
+    Logits are (B,) for targets and (B, k) for samples; samples with the logit -inf are left out.
     """
     # -log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))
     largest = np.maximum(target, samples.max(axis=1))
@@ -278,9 +278,9 @@ def softmax_objective(target: Array, samples: Array) -> Objective:
 
 
 def binary_objective(target: Array, samples: Array) -> Objective:
-    """Return the logistic losses of telling targets, which are true, from samples, which are not.
+    """Return the logistic losses of targets (positive) and samples (negative), and derivatives.
 
-    Targets have the logits (B,), samples (B, k).
+    Logits are (B,) for targets and (B, k) for samples.
     """
     # -log sigmoid(z_t) - sum_j log sigmoid(-z_j)
     log_prob, grad_target = arithmetic.binary_decision(target, np.ones(1, bool))
@@ -292,7 +292,7 @@ def binary_objective(target: Array, samples: Array) -> Objective:
 def binary_curvature(fraction: Float64, expected: Float64) -> Float64:
     """Return the mean curvature (V,) of logistic losses along the rows of an untrained layer.
 
-    ``(p + kQ) sigmoid (1 - sigmoid)`` with ``sigmoid = p / (p + kQ)``, for labels that are the
-    target with probability p and are drawn kQ times. Whatever training learns, it can only fall.
+    It is ``(p + kQ) sigmoid (1 - sigmoid)`` with ``sigmoid = p / (p + kQ)``, for a label that is
+    the target with probability p and is drawn kQ times. Training can only lower it.
     """
     return fraction * expected / (fraction + expected)

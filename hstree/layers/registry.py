@@ -1,11 +1,12 @@
-"""Output layers by name, and the specification from which a layer is created, saved and read.
+"""Output layers by name, and the specification for creating, saving and reading a layer.
 
 Another package adds a layer through the entry-point group ``hstree.layers``::
 
     [project.entry-points."hstree.layers"]
     dense = "their_package.layers:DenseSoftmax"
 
-A head of PyTorch networks (group ``hstree.heads``) that has the name of no layer is one by itself.
+Heads of PyTorch networks (group ``hstree.heads``) are output layers, too, unless a built-in layer
+has the same name.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ TREE_LAYER = "tree"
 RESERVED = frozenset(["counts", "dtype", "random_state"])
 #: Entry-point group of heads of PyTorch networks.
 HEADS_GROUP = "hstree.heads"
-#: Types of sources: file in the folder of a model, its reader, and name in a config.
+#: Type of a source -> file in the folder of a model, reader of the file, and name in a config.
 SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
     Tree: ("tree.json", load, "tree"),
     Vocabulary: ("vocabulary.tsv", Vocabulary.from_file, "vocabulary"),
@@ -49,8 +50,8 @@ SOURCES: dict[type, tuple[str, Callable[[Path], Any], str]] = {
 class LayerKind:
     """A registered class of output layers, and the type of its source: `Tree` or `Vocabulary`.
 
-    `summary` is the first line of its docstring, `references` that section of it; `package` is the
-    one that provides it.
+    `summary` is the first line of the docstring, and `references` is its section of that name;
+    `package` is the package that provides the class.
     """
 
     name: str
@@ -63,18 +64,18 @@ class LayerKind:
 
     @property
     def is_head(self) -> bool:
-        """Whether it is a head of PyTorch networks alone."""
+        """Whether the class is only a head of PyTorch networks."""
         return not issubclass(self.layer, OutputLayer)
 
     @classmethod
     def of(cls, name: str, layer: Any, package: str = PACKAGE) -> Self:
-        """Return the record of a class; PluginError when it is not a class of output layers."""
-        # a module of torch, which is not imported for it
+        """Return the record of a class. Raises PluginError if it is not an output layer."""
+        # Recognise a torch module without importing torch
         is_head = hasattr(layer, "nll") and hasattr(layer, "state_dict")
         if not (isinstance(layer, type) and (is_head or issubclass(layer, OutputLayer))):
             raise unusable("output layer", name, package, "it is not a subclass of OutputLayer")
         try:
-            # The annotation of the first parameter is the type of the layer's source
+            # The annotation of the first parameter is the type of the source
             source, dim, *_ = inspect.signature(layer).parameters
             takes = typing.get_type_hints(layer.__init__).get(source)  # type: ignore[misc]
             if is_head:
@@ -83,14 +84,14 @@ class LayerKind:
         except (TypeError, ValueError, NameError, AttributeError) as error:
             raise unusable("output layer", name, package, f"{error}") from error
         if takes not in SOURCES or dim != "dim":
-            expected = "its parameters must begin with one annotated Tree or Vocabulary, and `dim`"
+            expected = "its first parameters must be one annotated Tree or Vocabulary, and `dim`"
             raise unusable("output layer", name, package, expected)
         summary, references = read_summary(layer)
         return cls(name, layer, takes, summary, options, package, references)
 
 
 class LayerRegistry(Registry[LayerKind]):
-    """Output layers by name, and heads of PyTorch networks that are not a form of a layer."""
+    """Output layers by name, including heads of PyTorch networks that have no built-in layer."""
 
     def _plugins(self) -> dict[str, EntryPoint]:
         heads = entry_points(group=HEADS_GROUP)
@@ -128,16 +129,16 @@ class LayerSpec:
     ----------
     source : Tree or Vocabulary
     layer : str
-        Name of a registered layer; the hierarchical softmax by default.
+        Name of a registered layer (default: the hierarchical softmax).
     **options
-        Options of the layer; others have their defaults.
+        Options of the layer; missing options have their defaults.
 
     Raises
     ------
     OptionError
-        When there is no such layer, or an option cannot have its value.
+        When the layer is unknown, or the value of an option is illegal.
     InputError
-        When the source is of another type than the layer takes.
+        When the layer takes another type of source.
     """
 
     def __init__(self, source: Tree | Vocabulary, layer: str = TREE_LAYER, **options: Any) -> None:
@@ -152,21 +153,21 @@ class LayerSpec:
         self.options = effective(kind.options, options, layer)
         #: the source, if it is a tree
         self.tree = source if isinstance(source, Tree) else None
-        #: the V labels; a label's id is its index; and their training counts (V,), if known
+        #: the V labels, indexed by id, and their training counts (V,), if known
         self.labels = source.labels if isinstance(source, Tree) else source.words
         self.counts = source.counts
-        #: record of what the source was made from (`hstree.data.provenance`), or None
+        #: record of the inputs from which the source was made (`hstree.data.provenance`), or None
         self.provenance: object = (
             source.meta.get("input") if isinstance(source, Tree) else source.source
         )
         #: name of the source's file in a model's folder: "tree.json" or "vocabulary.tsv"
         self.file = SOURCES[kind.takes][0]
-        #: whether this is the hierarchical softmax, which configs and keys do not name
+        #: whether this is the hierarchical softmax without options, which configs and keys omit
         self.is_plain_tree = kind.name == TREE_LAYER and not self.options
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The labels in their order as a vocabulary; counts are 1 where they are not known."""
+        """Labels in their order as a vocabulary; unknown counts are 1."""
         if isinstance(self.source, Vocabulary):
             return self.source
         counts = np.ones(len(self.labels), np.int64) if self.counts is None else self.counts
@@ -180,11 +181,11 @@ class LayerSpec:
         dtype: Any = np.float32,
         random_state: int = 0,
     ) -> OutputLayer:
-        """Return an untrained layer, the unigram distribution of `counts` (`OutputLayer`)."""
+        """Return an untrained layer: the unigram distribution of `counts` (see `OutputLayer`)."""
         if self.kind.is_head:
             raise OptionError(
-                f"the output layer {self.kind.name!r} is a head of PyTorch networks alone; "
-                "train one, as with --model gru"
+                f"the output layer {self.kind.name!r} is only a head of PyTorch networks; "
+                "train such a network, for example with --model gru"
             )
         make: Any = self.kind.layer
         arguments: dict[str, Any] = {"counts": counts, "dtype": dtype, **self.options}
@@ -195,7 +196,7 @@ class LayerSpec:
         except OptionError as error:
             if error.option is None:
                 raise
-            # An option is named with its layer
+            # Prefix the option with the name of its layer
             owner = f"{self.kind.name}: {error.owner}" if error.owner else self.kind.name
             raise OptionError(
                 f"{self.kind.name}: {error}", option=error.option, reason=error.reason, owner=owner
@@ -203,17 +204,17 @@ class LayerSpec:
         return layer
 
     def config(self) -> dict[str, Any]:
-        """Return the entries of a model's config that specify its layer: JSON values.
+        """Return the entries of a model's config that specify its layer, as JSON values.
 
-        They differ between different layers, and are part of the keys of kept runs. The hash is
-        that of the tree, or of the labels in their order and their counts.
+        They differ between different layers, and are part of the keys of cached runs. They contain
+        a hash of the tree, or of the labels in their order and the counts.
         """
         if isinstance(self.source, Tree):
             digest = self.source.sha256
         else:
             content = json.dumps([self.source.words, self.source.counts.tolist()])
             digest = hashlib.sha256(content.encode()).hexdigest()
-        # The hierarchical softmax of a tree alone is the default, which has no entry
+        # The default, the hierarchical softmax without options, has no entry "layer"
         if self.is_plain_tree:
             return {"tree_sha256": digest}
         options = {name: value for name, value in self.options.items() if value is not None}
@@ -222,13 +223,15 @@ class LayerSpec:
 
     @classmethod
     def read(cls, folder: Path, config: Mapping[str, Any]) -> LayerSpec:
-        """Read the layer of a model's folder and config.
+        """Read the layer from a model's folder and config.
 
-        Raises HstreeError when there is no such layer, or its source cannot be read.
+        Raises HstreeError when the layer is unknown, or its source cannot be read.
         """
         match config.get("layer", {"name": TREE_LAYER, "options": {}}):
             case {"name": str(name), "options": dict(options)}:
                 kind = LAYERS.get(name)
                 file, read_source, _ = SOURCES[kind.takes]
                 return LayerSpec(read_source(current_file(folder, file)), name, **options)
-        raise FileFormatError(f'{folder}: "layer" in the config is not a name and options')
+        raise FileFormatError(
+            f'{folder}: "layer" in the config is not a name and options; save the model again'
+        )

@@ -1,4 +1,4 @@
-"""Sampled softmax: the softmax over the target and a few labels drawn at random."""
+"""Sampled softmax: a softmax over the target and a few labels drawn at random."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from hstree.layers import noise
 class SampledSoftmax(noise.NoiseLayer):
     """Sampled softmax, as in TensorFlow: a softmax over the target and k labels drawn at random.
 
-    ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))``, ``z_w = s_w - log E(w)``, over the samples j
-    that are not the target; E(w) is the expected number of times that w is drawn. So exp(z_w),
-    summed over the draws, is on average the sum of exp(s_w): the gradient approaches that of the
-    softmax as k grows, and is that where all labels are drawn. Labels are drawn until k are
-    different, or all V taken where there are no more; E(w) is ``1 - (1 - Q(w))^n`` where n draws
-    gave them.
+    The loss is ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))``, ``z_w = s_w - log E(w)``, over the
+    samples j other than the target; E(w) is the expected number of times that w is drawn. The sum
+    of exp(z_w) over the draws is on average the sum of exp(s_w). The gradient therefore approaches
+    the gradient of the softmax as k grows, and equals it if all labels are drawn. Labels are drawn
+    until k are distinct (all V labels if there are no more); E(w) is then ``1 - (1 - Q(w))^n`` for
+    n draws.
 
     Training costs k + 1 scores per target, testing V; V (d + 1) parameters.
 
     Parameters
     ----------
     samples : int
-        k, the number of labels drawn for each batch, which all its targets share.
+        Number of labels drawn for each batch, k; all targets of the batch share them.
 
     References
     ----------
@@ -45,6 +45,6 @@ class SampledSoftmax(noise.NoiseLayer):
         super().__init__(vocabulary, dim, samples, counts=counts, dtype=dtype)
 
     def objective(self, target: Array, samples: Array, hits: Bool) -> noise.Objective:
-        """Return the cross entropies of the target among the samples that are not it."""
+        """Return the cross entropies of targets among other samples, and their derivatives."""
         samples[hits] = -np.inf
         return noise.softmax_objective(target, samples)

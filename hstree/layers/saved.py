@@ -1,10 +1,10 @@
-"""The folder of a trained model: ``config.json``, source of its layer, ``weights.safetensors``.
+"""Folder of a trained model: ``config.json``, ``weights.safetensors`` and the layer's source.
 
-The source is ``tree.json`` for a tree, ``vocabulary.tsv`` otherwise. Nothing is unpickled or run.
-The tensors are those of the context model, ``embedding`` (V, d) among them, and those of the output
-layer: for a tree ``node_weight`` (R, d) and ``node_bias`` (R,), rows as in ``docs/tree-format.md``.
-The config holds the model's options and name, the layer's name and options unless it is the
-hierarchical softmax, and the texts and lines that the model was trained and validated on
+The source is ``tree.json`` for a tree, and ``vocabulary.tsv`` otherwise. Reading a folder runs no
+code from it. The tensors belong to the context model, such as ``embedding`` (V, d), and to the
+output layer: for a tree ``node_weight`` (R, d) and ``node_bias`` (R,), with rows as in
+``docs/tree-format.md``. The config has the name and options of the model, those of the layer unless
+it is the hierarchical softmax, and the texts and lines used for training and validation
 (`hstree.data.provenance`).
 """
 
@@ -28,14 +28,14 @@ FORMAT = "hstree model"
 VERSION = 1
 CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
-#: The files of a model over a tree.
+#: Files of a model over a tree.
 TREE_FILES = (CONFIG, SOURCES[Tree][0], WEIGHTS)
-#: The files that a model's folder may hold; of the sources it holds one, `LayerSpec.file`.
+#: Files that the folder of a model may contain, with only one of the sources (`LayerSpec.file`).
 FILES = (CONFIG, *(file for file, _, _ in SOURCES.values()), WEIGHTS)
 
 
 class Saved(NamedTuple):
-    """The content of a model's folder; config and tensors are not checked against each other."""
+    """Content of a model's folder; config and tensors are not checked against each other."""
 
     folder: Path
     config: dict[str, Any]
@@ -44,43 +44,43 @@ class Saved(NamedTuple):
     texts: list[Text]
 
     def parameters(self) -> dict[str, Array]:
-        """Return the tensors, as a model does."""
+        """Return the tensors, like the method of a model."""
         return self.tensors
 
 
 def read(folder: str | os.PathLike[str]) -> Saved:
-    """Read a model's folder; raises FileFormatError as `hstree.load_model` does."""
+    """Read a model's folder. Raises FileFormatError as `hstree.load_model` does."""
     home = Path(folder)
     path = current_file(home, CONFIG)
     if not path.exists():
         problem = f"{folder} holds no model" if home.exists() else f"there is no folder {folder}"
-        remedy = "give one that model.save or `hstree evaluate --save` wrote"
+        remedy = "give one that was written by model.save or `hstree evaluate --save`"
         raise FileFormatError(f"{problem}; {remedy}")
 
-    # The config, of this format and version
+    # Read the config, and check its format and version
     config = read_json(path, dict[str, Any], "give the folder of a saved model")
     if config.pop("format", None) != FORMAT:
-        raise FileFormatError(f"{path} is not the config of a model that hstree saved")
+        raise FileFormatError(f"{path} is not the config of a saved model; save the model again")
     if (version := config.pop("version", None)) != VERSION:
         raise FileFormatError(
             f"{path}: version {brief(version)}; this hstree reads version {VERSION}"
         )
 
-    # The output layer, with its tree or vocabulary
+    # Read the output layer, with its tree or vocabulary
     try:
         spec = LayerSpec.read(home, config)
     except OptionError as error:
         raise FileFormatError(f"{home}: no output layer can be made of it: {error}") from error
 
-    # The weights; the config has the hashes of the files that it was written for
+    # Read the weights; the config has hashes of the other files
     weights = current_file(home, WEIGHTS)
     content = read_regular(weights, FileFormatError)
     trained_on = collect_sources(config.pop("texts", None))
     written_for = spec.config() | {"weights_sha256": hashlib.sha256(content).hexdigest()}
     if any(config.pop(name, None) != value for name, value in written_for.items()):
         raise FileFormatError(
-            f"{home}: {spec.file} and weights.safetensors are not the ones that config.json was "
-            "written for; save the model again"
+            f"{home}: {spec.file} and weights.safetensors are not the ones that config.json "
+            "describes; save the model again"
         )
     try:
         tensors = load_tensors(content)

@@ -1,4 +1,4 @@
-"""Self-normalised softmax: trained so that its scores can be used without normalising them."""
+"""Self-normalised softmax: trained so that its scores can be used without normalisation."""
 
 from typing import Annotated, Any
 
@@ -18,9 +18,9 @@ class SelfNormalised(DenseLayer):
 
         ``-ln P(target) + alpha (ln Z)^2``
 
-    The scores then are log-probabilities nearly as they are: one target's score costs d
-    multiplications in testing, not V d. A larger `alpha` brings ln Z nearer to 0 and costs some
-    perplexity. Training costs V scores per target, as the flat softmax; V (d + 1) parameters.
+    The scores are then approximately log-probabilities. In testing, the score of a target costs d
+    multiplications instead of V d. A larger `alpha` moves ln Z closer to 0, but raises the
+    perplexity. Training costs V scores per target, as in the flat softmax; V (d + 1) parameters.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class SelfNormalised(DenseLayer):
 
     centre: float = 0.0
 
-    is_likelihood = False  # losses are penalised
+    is_likelihood = False  # losses include a penalty
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class SelfNormalised(DenseLayer):
     def loss(
         self, hidden: Array, targets: Integer, rng: np.random.Generator
     ) -> tuple[Float64, Gradients]:
-        """Return the negative log-likelihoods with the penalty, and the gradients of their sum."""
+        """Return negative log-likelihoods plus the penalty, and the gradients of their sum."""
         alpha = self.alpha
         log_z, logit, gradients = softmax_loss(
             hidden, self.weight, self.bias, targets, slope=lambda log_z: 1 + 2 * alpha * log_z
@@ -63,7 +63,7 @@ class SelfNormalised(DenseLayer):
     def curvature(self, counts: Array) -> dict[str, Float64]:
         """Estimate the mean curvature of the loss along each row, per parameter (V,).
 
-        The penalty adds ``2 alpha p^2`` to the softmax's ``p (1 - p)`` where ln Z is 0.
+        The penalty adds ``2 alpha p^2`` to ``p (1 - p)`` of the softmax, if ln Z is 0.
         """
         fraction = counts / counts.sum()
         curvature = fraction * (1 - fraction) + 2 * self.alpha * fraction**2

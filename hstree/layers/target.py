@@ -1,4 +1,4 @@
-"""Softmax over the targets of a partition of the training text (target sampling)."""
+"""Target sampling: a softmax over the targets in a partition of the training text."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -14,29 +14,29 @@ from hstree.layers.dense import DenseLayer, row_gradients, softmax_loss
 
 
 class TargetSampling(DenseLayer):
-    """Softmax over the targets of a partition of the training text, in training.
+    """Softmax that is trained only over the targets in a partition of the training text.
 
-    The text is divided into partitions. While one is trained on, the softmax is taken over its
-    candidates C alone, the different words that are targets in it: ``-s_w + ln sum_{v in C} exp
-    s_v`` with ``s = W h + b``. That is importance sampling whose proposal is uniform over C, so
-    that the proposal cancels out. In testing it is the softmax over all V words.
+    The text is divided into partitions. While the model trains on a partition, the softmax has only
+    its candidates C, the distinct targets in the partition: ``-s_w + ln sum_{v in C} exp s_v`` with
+    ``s = W h + b``. This is importance sampling with a proposal that is uniform over C and
+    therefore cancels out. In testing, it is the softmax over all V words.
 
-    Partitions of the paper are stretches of the text in its order, each of one set of sentences.
-    Here training reads the text in random order, and a partition is a run of consecutive batches
-    of that order, as many as hold `candidates` different targets; every epoch has new ones. Then
-    the probability of being a candidate is known: ``q_v = 1 - (1 - n / T)^c_v`` for a word that
-    occurs c_v times in a text of T tokens, in a partition of n. ``s_v - ln q_v`` takes the place of
-    s_v, as in sampled softmax, so that the exact softmax has the least expected loss. Without that,
-    as in the paper, a rare word is compared with the others only where it is a target, and becomes
-    too probable.
+    In the paper, a partition is a contiguous part of the text. Here, training reads the text in
+    random order, and a partition is a run of consecutive batches that contains `candidates`
+    distinct targets; every epoch has new partitions. The probability that a word is a candidate is
+    therefore known: ``q_v = 1 - (1 - n / T)^c_v`` for a word that occurs c_v times in a text of T
+    tokens, in a partition of n tokens. The loss uses ``s_v - ln q_v`` in place of s_v, as in
+    sampled softmax, so that the exact softmax minimises the expected loss. Without this correction,
+    as in the paper, a rare word is compared with other words only when it is a target, and its
+    probability becomes too high.
 
-    One target costs ``|C|`` scores in training and V in testing; V (d + 1) parameters. Batches
-    that training did not arrange, as in a direct call of `loss`, have all words as candidates.
+    A target costs ``|C|`` scores in training and V in testing; V (d + 1) parameters. In a direct
+    call of `loss`, without `arrange`, all words are candidates.
 
     Parameters
     ----------
     candidates : int
-        Number of different targets at which a partition is complete; V or more means all words.
+        Number of distinct targets that completes a partition; V or more means all words.
 
     References
     ----------
@@ -44,7 +44,7 @@ class TargetSampling(DenseLayer):
     machine translation", ACL 2015, section 3.
     """
 
-    is_likelihood = False  # losses are over the candidates
+    is_likelihood = False  # losses depend on the candidates
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TargetSampling(DenseLayer):
     ) -> None:
         super().__init__(vocabulary, dim, counts=counts, dtype=dtype)
         self.candidates = candidates
-        # (V,) expected number of times that each word is a target in an epoch
+        # (V,) expected count of each word as a target in an epoch
         self._targets = np.maximum(vocabulary.counts if counts is None else counts, 0.5)
         self._select_all()
 
@@ -66,7 +66,7 @@ class TargetSampling(DenseLayer):
         self._targets = np.maximum(train.training_counts, 0.5)
 
     def arrange(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches in their order, with the candidates of their partition selected."""
+        """Yield the batches in order, and select the candidates of their partition."""
         if self.candidates >= self.n_labels:
             yield from batches
             return
@@ -74,7 +74,7 @@ class TargetSampling(DenseLayer):
         is_candidate = np.zeros(self.n_labels, np.bool_)
         try:
             for batch in batches:
-                # A partition ends when enough distinct labels are targets in it
+                # A partition ends when it has enough distinct targets
                 partition.append(batch)
                 is_candidate[batch[1]] = True
                 if np.count_nonzero(is_candidate) >= self.candidates:
@@ -86,7 +86,7 @@ class TargetSampling(DenseLayer):
                 self._select(is_candidate, sum(len(targets) for _, targets, _ in partition))
                 yield from partition
         finally:
-            # Scores outside training are over all labels
+            # Outside training, the softmax has all labels
             self._select_all()
 
     def loss(
@@ -94,16 +94,16 @@ class TargetSampling(DenseLayer):
     ) -> tuple[Float64, Gradients]:
         """Return the losses of the softmax over the candidates, and their gradients."""
         rows = self._rows
-        # index of each target among the candidates
+        # (B,) index of each target among the candidates
         candidate = self._slot[targets]
         bias = self.bias[rows] - self._log_q
         log_z, target_logit, gradients = softmax_loss(hidden, self.weight[rows], bias, candidate)
         return log_z - target_logit, row_gradients(rows, *gradients)
 
     def _select(self, is_candidate: Bool, n_tokens: int) -> None:
-        """Make these words (V,) the candidates of a partition of `n_tokens`."""
+        """Select the candidates (V,) of a partition with `n_tokens` tokens."""
         self._rows: Int64 | slice = np.flatnonzero(is_candidate)
-        # (V,) index of each word among the candidates, if it is one
+        # (V,) index of each word among the candidates; meaningless for other words
         self._slot = np.cumsum(is_candidate) - 1
         fraction = min(1.0, n_tokens / self._targets.sum())
         with np.errstate(divide="ignore"):
@@ -111,7 +111,7 @@ class TargetSampling(DenseLayer):
         self._log_q: Array = np.log(q).astype(self.bias.dtype)
 
     def _select_all(self) -> None:
-        """Make all words candidates."""
+        """Select all words as candidates."""
         self._rows = slice(0, self.n_labels)
         self._slot = np.arange(self.n_labels)
         self._log_q = np.zeros(1, self.bias.dtype)

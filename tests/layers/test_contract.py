@@ -288,7 +288,7 @@ def test_options_are_read_from_the_class_and_checked():
         ("differentiated", {"bands": "6:0,*:7"}, "it must be ranks and lengths"),
         ("differentiated", {"bands": "20:9,6:4,*:3"}, "give ranks of words that ascend"),
         ("differentiated", {"bands": "40:9,*:7"}, "must be below the number of words, 40"),
-        ("differentiated", {"bands": "6:17,*:7"}, "no band .* more numbers than hidden .*, 16"),
+        ("differentiated", {"bands": "6:17,*:7"}, "the length of hidden vectors, 16"),
         ("cnn", {"widest": 10**8}, "widest is 100000000; it must be a whole number from 1 to 256"),
         ("cnn", {"filters": 0}, "filters is 0"),
         ("cnn", {"rank": -1}, "rank is -1; it must be a whole number from 1 to 65536"),

@@ -503,7 +503,7 @@ def test_a_head_of_another_package_is_a_candidate(texts, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     arguments = Splits(*texts), ["smoothed strength=0.2", "flat"], tmp_path / "which"
     rules = {"stop": hstree.Epochs(2), "speed_rounds": 0}
-    with pytest.raises(OptionError, match="head of PyTorch networks alone"):
+    with pytest.raises(OptionError, match="only a head of PyTorch networks"):
         hstree.compare(*arguments, **rules)
     smoothed, flat = hstree.compare(*arguments, model="gru", **QUICK, **rules).candidates
     assert smoothed.options == {"strength": 0.2}

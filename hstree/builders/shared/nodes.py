@@ -102,8 +102,8 @@ def split_in_order(nodes: Nodes, value: Float64, arity: int = 2) -> Int64:
 def split_stuck(branch: Int64, nodes: Nodes, X: Floating, arity: int = 2) -> None:
     """Split nodes whose rows are all in one branch evenly, along the axis of largest variance.
 
-    The vectors of such a node are identical, or a component is empty. Of equal variances, the first
-    axis is used; equal entries keep their order. Changes `branch` in place.
+    The vectors of such a node are identical, or a component is empty. If variances are equal, the
+    first axis is used; equal entries keep their order. Changes `branch` in place.
     """
     # (S,) whether all rows of a node are in the branch of its first row
     is_first = branch == branch[nodes.start[nodes.node]]

@@ -30,9 +30,9 @@ def resolve(taxonomy: Taxonomy, word: Int64, synset: Int64, counts: Int64) -> Hi
     """Choose one parent for each synset above the words, given pairs (P,) of a word and a synset.
 
     The weight of a synset is the sum of the counts of the words below it in the whole graph, each
-    word once. A synset keeps its heaviest parent. Of equal parents, it keeps the first in the order
-    of the `Taxonomy`: by part of speech and sense key. Byte offsets have no effect, so that all
-    builds of a WordNet agree.
+    word once. A synset keeps its heaviest parent. Ties are broken in favour of the first in the
+    order of the `Taxonomy`: by part of speech and sense key. Byte offsets have no effect, so that
+    all builds of a WordNet agree.
     """
     # (S, S) is-a edges of the taxonomy, from child to parent
     n = len(taxonomy)

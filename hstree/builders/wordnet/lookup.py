@@ -50,7 +50,7 @@ _REPLACEMENTS = {
 
 
 class WordSynsets(NamedTuple):
-    """Synsets of V words: P pairs of a word and a synset, by word, the likeliest sense first."""
+    """Synsets of V words: P pairs of a word and a synset, by word, most frequent sense first."""
 
     word: Int64  #: (P,)
     synset: Int64  #: (P,)
@@ -60,9 +60,9 @@ class WordSynsets(NamedTuple):
 def look_up(
     words: Sequence[str], taxonomy: Taxonomy, senses: Literal["first", "all"]
 ) -> WordSynsets:
-    """Return the likeliest synset of each word, or up to `MAX_SENSES` synsets.
+    """Return the most probable synset of each word, or up to `MAX_SENSES` synsets.
 
-    The likeliest sense is the most frequent sense in the tagged texts of WordNet. Ties are broken
+    It is the sense that is most frequent in the tagged texts of WordNet. Ties are broken
     first in favour of the word itself over morphy's lemmas, then in the order nouns, verbs,
     adjectives, adverbs, then by sense number. The speed is about 30,000 words per second.
     """
@@ -75,7 +75,7 @@ def look_up(
         if word in FUNCTION_WORDS or (len(word) == 1 and word.isalpha()):
             continue
         # (-tag count, whether the lemma differs from the word, rank, synset) of each sense; the
-        # smallest is the likeliest
+        # smallest is the most probable
         ranked: list[tuple[int, bool, int, int]] = []
         for pos in POS:
             for lemma in find_lemmas(word, pos, taxonomy):
