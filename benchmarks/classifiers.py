@@ -47,8 +47,9 @@ import hstree
 from benchmarks import common
 from benchmarks.common import in_fork
 from hstree._arrays import Array
-from hstree.data.fasttext import is_fasttext, read_fasttext
-from hstree.data.multilabel import read_multilabel, read_train_and_test, write_multilabel
+from hstree._files import read_unpacked
+from hstree.data.fasttext import is_fasttext, parse_fasttext
+from hstree.data.multilabel import parse_train_and_test, read_multilabel, write_multilabel
 from hstree.interop.sklearn import HierarchicalSoftmaxClassifier, ProbabilisticLabelTreeClassifier
 
 #: Words of a planted text; the fraction of them that are of its topic; words of a topic. A hundred
@@ -191,11 +192,12 @@ def load(name: str, options: Any) -> Data:
     if name == "newsgroups":
         return text_data(*(posts(part, options.data) for part in PARTS))
     if os.path.isdir(name):
-        files = [os.path.join(name, f"{part}.txt") for part in PARTS]
-        if not is_fasttext(files[0]):
-            train, test = read_train_and_test(*files)
+        paths = [os.path.join(name, f"{part}.txt") for part in PARTS]
+        files = [(path, read_unpacked(path)) for path in paths]
+        if not is_fasttext(files[0][1]):
+            train, test = parse_train_and_test(*files)
             return Data(train.X, train.Y, test.X, test.Y)
-        read = map(read_fasttext, files)
+        read = map(parse_fasttext, files)
         return text_data(*((texts, [first for first, *_ in labels]) for texts, labels in read))
     if name == "digits":
         X, y = load_digits(return_X_y=True)

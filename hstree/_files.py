@@ -117,9 +117,14 @@ def read_text(path: str | os.PathLike[str], what: str = "") -> str:
 
 
 def read_unpacked(path: str | os.PathLike[str], what: str = "") -> bytes:
-    """Read all bytes of a text, unpacked, without a byte order mark; raises InputError."""
+    """Read all bytes of a text, unpacked, without a byte order mark.
+
+    Raises InputError, also for a pickle or a zip.
+    """
     with explained(f"read {f'{what} {path}'.lstrip()}"), open_regular(path) as file:
-        return unpacking_reader(file, Path(path).suffix)(-1).removeprefix(BYTE_ORDER_MARK)
+        text = unpacking_reader(file, Path(path).suffix)(-1)
+    refuse_containers(path, text)
+    return text.removeprefix(BYTE_ORDER_MARK)
 
 
 def largest_unpacked(size: int) -> int:

@@ -329,9 +329,8 @@ def classify(
     from hstree import metrics
     from hstree._files import write_json
     from hstree._text import format_number, plural
-    from hstree.data.fasttext import is_fasttext, read_text_train_and_test
+    from hstree.data.fasttext import TextData, read_train_and_test
     from hstree.data.memory import peak_memory
-    from hstree.data.multilabel import read_train_and_test
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
     from hstree.interop.sklearn.label_tree_files import FILES
     from hstree_cli.trees import parse_method
@@ -349,11 +348,8 @@ def classify(
         force=force,
     )
     with showing_progress(jobs=jobs):
-        train_data: Any
-        test_data: Any
-        has_texts = is_fasttext(train)
-        read = read_text_train_and_test if has_texts else read_train_and_test
-        train_data, test_data = read(train, test)
+        train_data, test_data = read_train_and_test(train, test)
+        has_texts = isinstance(train_data, TextData)
         start = time.perf_counter()
         model = ProbabilisticLabelTreeClassifier(**parameters, random_state=seed)
         model.fit(train_data.X, train_data.labels if has_texts else train_data.Y)
@@ -362,7 +358,7 @@ def classify(
         scores = model.predict_proba(test_data.X, k=max(KS))
         predict_seconds = time.perf_counter() - start
         if has_texts:
-            model.feature_names_in_ = train_data.words
+            model.words_ = train_data.words
 
     # Labels of test texts alone have the last columns
     scores.resize(test_data.Y.shape)

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from hstree._arrays import Array
 from hstree._files import read_unpacked
-from hstree.errors import InputError, naming
+from hstree._text import strict_text
+from hstree.data.multilabel import SampleFile, indicate_lists, parse_train_and_test
+from hstree.errors import InputError
 
 PREFIX = "__label__"
 #: Words of a text: letters, digits and underscores, in lower case.
@@ -22,61 +24,64 @@ class TextData(NamedTuple):
     words: Array  #: (D,) the words of the training texts
 
 
-def is_fasttext(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file, which may be packed, has a label of fastText in any line."""
-    return PREFIX.encode() in read_unpacked(path)
+def read_train_and_test(
+    train: str | os.PathLike[str], test: str | os.PathLike[str]
+) -> tuple[Any, Any]:
+    """Read two files of samples as `TextData` if the first is of fastText, else `MultilabelData`.
+
+    They may be packed (.gz, .xz, .bz2, .zst). Raises InputError when a file cannot be read, and as
+    `count_words` and `parse_train_and_test`.
+    """
+    files = (train, read_unpacked(train)), (test, read_unpacked(test))
+    parse = count_words if is_fasttext(files[0][1]) else parse_train_and_test
+    return parse(*files)
 
 
-def read_fasttext(path: str | os.PathLike[str]) -> tuple[list[str], list[list[str]]]:
-    """Read the texts of a file of fastText and the labels of each.
+def is_fasttext(text: bytes) -> bool:
+    """Return whether a text has a label of fastText in any line."""
+    return PREFIX.encode() in text
 
-    The file may be packed (.gz, .xz, .bz2, .zst). Labels may be anywhere in a line, and a line may
-    have none. Empty lines are skipped.
 
-    Raises InputError when the file cannot be read, is not UTF-8, or no line has a label.
+def parse_fasttext(file: SampleFile) -> tuple[list[str], list[list[str]]]:
+    """Return the texts of a file of fastText and the labels of each.
+
+    Labels may be anywhere in a line, and a line may have none. Empty lines are skipped.
+
+    Raises InputError when the file is not UTF-8, or no line has a label.
     """
     texts = []
     labels = []
-    with naming(path):
-        try:
-            lines = read_unpacked(path).decode().split("\n")
-        except UnicodeDecodeError as error:
-            position = f"byte {error.start:,}"
-            raise InputError(f"{position} is not UTF-8; save the file as UTF-8") from error
-        for words in filter(None, map(str.split, lines)):
-            texts.append(" ".join(word for word in words if not word.startswith(PREFIX)))
-            labels.append([word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)])
-        if not any(labels):
-            raise InputError(f"no line has a label; a label is a word such as {PREFIX}sports")
+    path, content = file
+    for words in filter(None, map(str.split, strict_text(content, os.fspath(path)).split("\n"))):
+        texts.append(" ".join(word for word in words if not word.startswith(PREFIX)))
+        labels.append([word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)])
+    if not any(labels):
+        raise InputError(f"{path}: no line has a label; a label is a word such as {PREFIX}sports")
     return texts, labels
 
 
-def read_text_train_and_test(
-    train: str | os.PathLike[str], test: str | os.PathLike[str]
-) -> tuple[TextData, TextData]:
-    """Read two files of fastText as counts of the words of the first.
+def count_words(train: SampleFile, test: SampleFile) -> tuple[TextData, TextData]:
+    """Return two files of fastText as counts of the words of the first.
 
     The columns of labels are those of the training texts, ascending, then the other ones.
 
-    Raises InputError as `read_fasttext`, and when no training text has a word.
+    Raises InputError as `parse_fasttext`, and when no training text has a word.
     """
     # which metrics and label trees do not need
     from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.preprocessing import MultiLabelBinarizer
 
-    files = [read_fasttext(path) for path in (train, test)]
+    parsed = [parse_fasttext(file) for file in (train, test)]
     vectorizer = CountVectorizer(token_pattern=WORD, dtype="float32")
     try:
-        vectorizer.fit(files[0][0])
+        vectorizer.fit(parsed[0][0])
     except ValueError as error:
-        raise InputError(f"{train}: no text has a word") from error
+        raise InputError(f"{train[0]}: no text has a word") from error
     words = vectorizer.get_feature_names_out()
 
-    known, every = (set(chain.from_iterable(labels)) for labels in (files[0][1], files[1][1]))
+    known, every = (set(chain.from_iterable(labels)) for _, labels in parsed)
     names = sorted(known) + sorted(every - known)
-    binarizer = MultiLabelBinarizer(classes=names, sparse_output=True)
     train_data, test_data = (
-        TextData(vectorizer.transform(texts), binarizer.fit_transform(labels), labels, words)
-        for texts, labels in files
+        TextData(vectorizer.transform(texts), indicate_lists(labels, names), labels, words)
+        for texts, labels in parsed
     )
     return train_data, test_data

@@ -9,17 +9,21 @@ parses and formats the lines.
 import io
 import os
 import re
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from hstree._arrays import Array, Bool, Integer, canonical_csr, offsets
+from hstree._arrays import Array, Bool, Int64, Integer, canonical_csr, offsets
 from hstree._files import read_unpacked, replacing
 from hstree._text import one_line, plural, quoted
 from hstree.data.arrays import as_table
 from hstree.errors import InputError, naming
+
+#: The path of a file of samples, and its content, unpacked.
+SampleFile = tuple[str | os.PathLike[str], bytes]
 
 #: Maximum number of features or labels, which int32 numbers.
 MAX_COLUMNS = 2**31 - 1
@@ -44,18 +48,18 @@ def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
     Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
     first line are not those of the others.
     """
-    return _read(path)[0]
+    return _parse_file((path, read_unpacked(path)))[0]
 
 
-def read_train_and_test(
-    train: str | os.PathLike[str], test: str | os.PathLike[str]
+def parse_train_and_test(
+    train: SampleFile, test: SampleFile
 ) -> tuple[MultilabelData, MultilabelData]:
-    """Read two files of samples with the same features and labels, as `read_multilabel` does.
+    """Parse two files of samples with the same features and labels, as `read_multilabel` does.
 
     A file without a first line of sizes has the sizes of the other file. Where both have none, the
     larger numbers hold for both. Also raises InputError when the sizes differ.
     """
-    files = [_read(train), _read(test)]
+    files = [_parse_file(train), _parse_file(test)]
     # (features, labels) of each file, by its first line or its largest numbers
     sizes = [(data.X.shape[1], data.Y.shape[1]) for data, _ in files]
     n_features, n_labels = map(max, *sizes)
@@ -63,7 +67,7 @@ def read_train_and_test(
         if has_sizes and file_sizes != (n_features, n_labels):
             (d_train, v_train), (d, v) = sizes
             raise InputError(
-                f"{test} has {plural(d, 'feature')} and {plural(v, 'label')}, {train} has "
+                f"{test[0]} has {plural(d, 'feature')} and {plural(v, 'label')}, {train[0]} has "
                 f"{d_train:,} and {v_train:,}; both need the same"
             )
         data.X.resize((data.X.shape[0], n_features))
@@ -71,9 +75,9 @@ def read_train_and_test(
     return files[0][0], files[1][0]
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[MultilabelData, bool]:
-    """Read a file of the text form; also return whether its first line has sizes."""
-    text = read_unpacked(path)
+def _parse_file(file: SampleFile) -> tuple[MultilabelData, bool]:
+    """Parse a file of the text form; also return whether its first line has sizes."""
+    path, text = file
     first_line, _, samples = text.partition(b"\n")
     sizes = _SIZES.fullmatch(first_line)
     text = samples if sizes else text
@@ -109,11 +113,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[MultilabelData, bool]:
         if max(n_features, n_labels) > MAX_COLUMNS:
             raise InputError(f"more than {MAX_COLUMNS:,} features or labels")
     X.resize((n_samples, n_features))
-    ones = np.ones(len(label), np.int8)
-    Y = scipy.sparse.csr_array((ones, label.astype(np.int32), start), (n_samples, n_labels))
-    Y.sum_duplicates()
-    Y.data[:] = 1
-    return MultilabelData(X, Y), sizes is not None
+    return MultilabelData(X, _indicate(label, start, n_labels)), sizes is not None
 
 
 def _parse(text: bytes, line: int) -> Any:
@@ -174,6 +174,25 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
             features = " ".join(f"{feature}:{value:.9g}" for feature, value in pairs)
             labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
             file.write(f"{labels} {features}\n".encode())
+
+
+def indicate_lists(lists: Sequence[Iterable[Any]], labels: Iterable[Any]) -> Any:
+    """Return lists of labels, of distinct `labels`, as a CSR array of int8 (n, V) of 0 and 1."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    rows = [[numbers[label] for label in row] for row in lists]
+    start = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
+    return _indicate(np.array(list(chain.from_iterable(rows))), start, len(numbers))
+
+
+def _indicate(label: Array, start: Int64, n_labels: int) -> Any:
+    """Return labels as a CSR array of 0 and 1; those of samples begin at `start` (n + 1,)."""
+    ones = np.ones(len(label), np.int8)
+    Y = scipy.sparse.csr_array(
+        (ones, label.astype(np.int32), start), shape=(len(start) - 1, n_labels)
+    )
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
 
 
 def indicator(y: Any, name: str) -> Any:

@@ -1,9 +1,13 @@
 """`hstree classify`: what it prints, saves and refuses."""
 
 import json
+import pickle
+import warnings
+import zipfile
 
 import pytest
 from sklearn.datasets import make_multilabel_classification
+from sklearn.feature_extraction.text import CountVectorizer
 
 from hstree import load
 from hstree.data.multilabel import read_multilabel, write_multilabel
@@ -66,16 +70,27 @@ def test_texts_of_fasttext_are_counted(hstree, refused, tmp_path):
     assert precision == pytest.approx(200 / 3)
     model = ProbabilisticLabelTreeClassifier.load(tmp_path / "labels")
     assert model.classes_.tolist() == ["a", "b", "x"]
-    assert model.feature_names_in_.tolist() == ["more", "no", "one", "two", "word", "words", "é"]
+    assert model.words_.tolist() == ["more", "no", "one", "two", "word", "words", "é"]
+    with warnings.catch_warnings(action="error"):
+        counted = CountVectorizer(vocabulary=model.words_, token_pattern=r"\w+")
+        assert model.top_k(counted.transform(["two words"]), 1)[0].tolist() == [["b"]]
 
     (tmp_path / "none.txt").write_text("no label\n")
     (tmp_path / "latin.txt").write_bytes(b"__label__a \xe9\n")
     (tmp_path / "empty.txt").write_text("__label__a !\n")
     refused("classify", "train.txt", "none.txt", "--force", saying="none.txt: no line has a label")
-    refused(
-        "classify", "latin.txt", "test.txt", "--force", saying="latin.txt: byte 11 is not UTF-8"
-    )
+    refused("classify", "latin.txt", "test.txt", "--force", saying="latin.txt: byte 0xe9")
     refused("classify", "empty.txt", "test.txt", "--force", saying="empty.txt: no text has a word")
+
+
+@pytest.mark.parametrize("name", ["train.txt", "test.txt"])
+def test_pickles_and_zips_are_named(refused, files, tmp_path, name):
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(pickle.dumps(content))
+    refused("classify", *files, saying=f"{name} is a pickle")
+    with zipfile.ZipFile(tmp_path / name, "w") as packed:
+        packed.writestr("samples.txt", content)
+    refused("classify", *files, saying=f"{name} is a zip")
 
 
 def test_what_it_cannot_use_is_refused_in_one_line(refused, files, tmp_path):

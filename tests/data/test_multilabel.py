@@ -8,7 +8,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hstree.data.multilabel import read_multilabel, read_train_and_test, write_multilabel
+from hstree.data.fasttext import read_train_and_test
+from hstree.data.multilabel import read_multilabel, write_multilabel
 from hstree.errors import InputError
 from tests.needs import shared
 

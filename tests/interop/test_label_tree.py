@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hstree import HstreeError, Tree, build
 from hstree.data.multilabel import read_multilabel
-from hstree.errors import FileFormatError, OptionError
+from hstree.errors import FileFormatError, InputError, OptionError
 from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier as Classifier
 from hstree.interop.sklearn import label_nodes
 from hstree.interop.sklearn.feature_scale import scale_samples
@@ -181,7 +181,17 @@ def series(values):
     return pytest.importorskip("pandas").DataFrame({"labels": values})["labels"]
 
 
-@pytest.mark.parametrize("container", [list, series, lambda lists: [set(names) for names in lists]])
+@pytest.mark.parametrize(
+    "container",
+    [
+        list,
+        series,
+        lambda lists: series(lists).to_frame(),
+        lambda lists: series(lists).to_frame().to_numpy(),
+        lambda lists: [set(names) for names in lists],
+        lambda lists: [np.array(names) for names in lists],
+    ],
+)
 @pytest.mark.parametrize("names", ["abcdef", (30, 10, 20, 40, 60, 50)])
 def test_lists_of_labels_are_taken_and_predicted(tmp_path, container, names):
     X, Y = problem(n_labels=6)
@@ -202,9 +212,42 @@ def test_lists_of_labels_are_taken_and_predicted(tmp_path, container, names):
     assert Classifier.load(tmp_path / "model").predict(X) == predicted
 
 
-def test_a_matrix_of_objects_is_not_lists():
-    with pytest.raises(ValueError, match="Unknown label type"):
-        Classifier().fit(np.eye(2), np.array([[0, 1], [1, 0]], object))
+@pytest.mark.parametrize(
+    ("trained", "y", "weight", "message"),
+    [
+        ("lists", [["a"], ["b"], []], None, "lists for 3 samples, but X has 4"),
+        ("lists", [["a"], [["b"]], [], []], None, r"label \['b'\] for sample 1"),
+        ("lists", np.eye(4, 2), None, "no lists of labels"),
+        ("indicator", [["a"], ["b"], [], []], None, "y has lists of labels"),
+        *(
+            (trained, None, weight, "sample_weight is .* 4 samples")
+            for trained in ("lists", "indicator")
+            for weight in (
+                [1, 2],
+                2,
+                ["a"] * 4,
+                np.eye(4),
+                [1, 1, 1, np.nan],
+                [-1, 1, 1, 1],
+                [0] * 4,
+            )
+        ),
+    ],
+)
+def test_what_cannot_be_scored_is_refused_in_one_line(trained, y, weight, message):
+    targets = {
+        "lists": [["a"], ["b"], [], ["a", "b"]],
+        "indicator": [[1, 0], [0, 1], [1, 1], [0, 0]],
+    }
+    model = Classifier().fit(np.eye(4), targets[trained])
+    with pytest.raises(InputError, match=rf"\A[^\n]*{message}[^\n]*\Z"):
+        model.score(np.eye(4), targets[trained] if y is None else y, weight)
+
+
+def test_lists_of_one_length_are_lists_for_a_model_of_lists():
+    model = Classifier(C=100).fit(np.eye(3), [[1, 2], [3], []])
+    assert model.score(np.eye(3), [[3], [3], [3]], [1, 2, 5]) == 2 / 8
+    assert model.score(np.eye(3), [[], [], []]) == 1 / 3
 
 
 def test_names_of_columns_are_the_classes(tmp_path):
@@ -326,6 +369,7 @@ def test_a_damaged_folder_is_refused_in_one_line(tmp_path, file, damage):
         {"has_unit_length": "no"},
         {"sparse": 3},
         {"feature_names": ["one"]},
+        {"words": ["one"]},
     ],
 )
 def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
@@ -353,6 +397,12 @@ def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
         ({}, scipy.sparse.csr_array((3, 2)), "no sample has a label"),
         ({}, [[], [], []], "no sample has a label"),
         ({}, [["a"], None, ["b"]], "y has None for sample 1"),
+        ({}, [["a"], ["b", 1], []], "y has the label 1 for sample 1"),
+        ({}, [["a"], [], ["b", None]], "y has the label None for sample 2"),
+        ({}, [[2, 1], [None], []], "y has the label None for sample 1"),
+        ({}, [["a"], [["b"]], []], r"y has the label \['b'\] for sample 1"),
+        ({}, np.array([[0, 1], [1, 0], [0, 0]], object), "y has 2 columns"),
+        ({}, np.array([[["a"], 1], [[], 0], [[], 0]], object), "y has 2 columns"),
     ],
 )
 def test_misuse_is_told(parameters, y, message):

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from hstree._arrays import Array, Float64, Int32, Int64, Integer, canonical_csr, offsets
+from hstree._text import brief
 from hstree.errors import InputError
 from hstree.layers.arithmetic import touched_rows
 
@@ -48,6 +49,21 @@ def check_not_too_large(X: Samples) -> None:
             f"X has a value of magnitude {largest:.3g}; up to {LARGEST:.1g} is accepted: scale the "
             "features, in training and prediction, so that most values are between -1 and 1"
         )
+
+
+def checked_weights(sample_weight: Any, n_samples: int) -> Float64:
+    """Return the weights of samples as numbers; InputError if they cannot be."""
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        weight = np.empty(0)
+    is_weight = np.isfinite(weight) & (weight >= 0)
+    if weight.shape != (n_samples,) or not (is_weight.all() and weight.any()):
+        raise InputError(
+            f"sample_weight is {brief(sample_weight)}; give a finite number, 0 or more, for each "
+            f"of the {n_samples:,} samples, and one above 0"
+        )
+    return weight
 
 
 # Columns of sparse arrays.

@@ -1,5 +1,7 @@
 """Lists of labels as targets: one list per sample, of any length."""
 
+from itertools import chain
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -7,26 +9,28 @@ import numpy as np
 from hstree._text import brief
 from hstree.errors import InputError
 
-#: Types of a sample's labels.
-_LISTS = (list, tuple, set, frozenset, np.ndarray)
+#: Types of a sample's labels, beside arrays and Series.
+_LISTS = (list, tuple, set, frozenset)
 
 
-def label_lists(y: Any) -> list[Any] | None:
+def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
     """Return the lists of labels in `y`; None where it is a table of numbers or has classes.
 
-    `y` has lists if it is a Series or an array of lists, or a list of lists that differ in length
-    or hold text. Raises InputError when some samples have a list and others not, or all lists are
-    empty.
+    `y` has lists if it is a Series, a DataFrame of one column or an array of lists, or a list of
+    lists that differ in length or hold text; of any lists unless it may be a table. Raises
+    InputError when some samples have a list and others not.
     """
     rows = y
-    if hasattr(y, "to_list"):
+    if hasattr(y, "columns") and len(y.columns) == 1:
+        rows = y[y.columns[0]].to_list()
+    elif hasattr(y, "to_list"):
         rows = y.to_list()  # of a Series of pandas or polars
-    elif isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
-        rows = y.tolist()
+    elif isinstance(y, np.ndarray) and y.dtype == object and y.shape in ((len(y),), (len(y), 1)):
+        rows = y.ravel().tolist()
     if not isinstance(rows, list | tuple):
         return None
 
-    is_list = [isinstance(row, _LISTS) for row in rows]
+    is_list = [isinstance(row, _LISTS) or getattr(row, "ndim", 0) == 1 for row in rows]
     if not any(is_list):
         return None
     if not all(is_list):
@@ -35,8 +39,24 @@ def label_lists(y: Any) -> list[Any] | None:
             f"y has {brief(rows[at])} for sample {at} and lists of labels for others; "
             "give each sample a list, [] where it has no label"
         )
-    if not any(len(row) for row in rows):
-        raise InputError("no sample has a label; every list of y is empty")
     has_text = any(isinstance(label, str) for row in rows for label in row)
-    is_table = rows is y and not has_text and len(set(map(len, rows))) == 1
-    return None if is_table else list(rows)
+    lengths = set(map(len, rows))
+    is_table = rows is y and not has_text and len(lengths) == 1 and lengths != {0}
+    return None if is_table and may_be_table else list(rows)
+
+
+def distinct_labels(lists: list[Any]) -> list[Any]:
+    """Return the distinct labels in lists, ascending.
+
+    Raises InputError, which names the sample, when they are not all text or all numbers.
+    """
+    try:
+        return sorted(set(chain.from_iterable(lists)))
+    except TypeError as error:  # of labels without a hash or an order
+        pairs = [(sample, label) for sample, labels in enumerate(lists) for label in labels]
+        kind = str if any(isinstance(label, str) for _, label in pairs) else Real
+        sample, wrong = next(pair for pair in pairs if not isinstance(pair[1], kind))
+        raise InputError(
+            f"y has the label {brief(wrong)} for sample {sample}; labels are all text, or all "
+            "numbers, and a sample without a label has the list []"
+        ) from error

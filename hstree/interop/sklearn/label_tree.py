@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse
 from msgspec import Meta
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.preprocessing import MultiLabelBinarizer, normalize
+from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import normalize
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -17,7 +18,7 @@ from hstree._arrays import Array, Float64, canonical_csr
 from hstree._options import checked_count, read_options
 from hstree._text import one_line
 from hstree.builders.prune import keep_labels
-from hstree.data.multilabel import indicator
+from hstree.data.multilabel import indicate_lists, indicator
 from hstree.errors import FileFormatError, InputError
 from hstree.interop.sklearn.class_tree import (
     NARROW_ABOVE,
@@ -28,8 +29,13 @@ from hstree.interop.sklearn.class_tree import (
     project,
 )
 from hstree.interop.sklearn.feature_scale import fit_scale, scale_samples
-from hstree.interop.sklearn.features import ACCEPTED, spread_columns, without_empty_columns
-from hstree.interop.sklearn.label_lists import label_lists
+from hstree.interop.sklearn.features import (
+    ACCEPTED,
+    checked_weights,
+    spread_columns,
+    without_empty_columns,
+)
+from hstree.interop.sklearn.label_lists import distinct_labels, label_lists
 from hstree.interop.sklearn.label_nodes import LabelNodes, Objective, fit_nodes
 from hstree.interop.sklearn.label_tree_files import (
     Config,
@@ -107,6 +113,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     n_features_in_ : int
     feature_names_in_ : array of str (n_features,)
         Where X has names.
+    words_ : array of str (n_features,) or None
+        Words that the features count, after `hstree classify` on files of fastText.
 
     Notes
     -----
@@ -174,13 +182,15 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             label of the tree.
         """
         self._check_parameters()
+        self.words_: Array | None = None
         names = getattr(y, "columns", None)
         lists = label_lists(y)
         self._has_lists = lists is not None
         if lists is not None:
-            binarizer = MultiLabelBinarizer(sparse_output=True)
-            y = binarizer.fit_transform(lists)
-            names = binarizer.classes_
+            names = distinct_labels(lists)
+            if not names:
+                raise InputError("no sample has a label; every list of y is empty")
+            y = indicate_lists(lists, names)
         X, y = validate_data(self, X, y, multi_output=True, **ACCEPTED)
         Y = self._set_classes(y, names)
         X = canonical_csr(X)
@@ -217,6 +227,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         `names` are those of the columns, or None.
         """
         self._is_sparse = scipy.sparse.issparse(y)
+        if y.dtype == object and y.size > len(y):
+            raise InputError(
+                f"y has {y.shape[1]} columns that are not all numbers; give columns of 0 and 1, or "
+                "one column of lists of labels"
+            )
         self._is_single = not self._is_sparse and type_of_target(y) in ("binary", "multiclass")
         self._dtype = y.dtype
         if self._is_single:
@@ -316,13 +331,28 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         return self.classes_[best.indices.reshape(shape)], log_prob
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the fraction of the samples whose class, or whose labels all, are predicted."""
-        lists = label_lists(y) if self._has_lists else None
-        if lists is None:
-            return float(super().score(X, y, sample_weight))
-        pairs = zip(self.predict(X), lists, strict=True)
-        is_right = np.array([set(predicted) == set(labels) for predicted, labels in pairs])
-        return float(np.average(is_right, weights=sample_weight))
+        """Return the fraction of the samples whose class, or whose labels all, are predicted.
+
+        Raises InputError when `y` is not of the form that `fit` had, or weights are not numbers.
+        """
+        predicted = self.predict(X)
+        if sample_weight is not None:
+            sample_weight = checked_weights(sample_weight, len(predicted))
+        lists = label_lists(y, may_be_table=not self._has_lists)
+        if (lists is not None) != self._has_lists:
+            article = "no lists" if lists is None else "lists"
+            raise InputError(f"y has {article} of labels, unlike that of fit; give the same form")
+        if lists is not None:
+            if len(lists) != len(predicted):
+                raise InputError(
+                    f"y has lists for {len(lists):,} samples, but X has {len(predicted):,}; give a "
+                    "list for each"
+                )
+            distinct_labels(lists)  # which refuses what is no label
+            y = np.ones(len(lists), bool)
+            pairs = zip(predicted, lists, strict=True)
+            predicted = np.array([set(guess) == set(labels) for guess, labels in pairs])
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _checked(self, X: Any) -> Any:
         """Return X as the model takes it."""
@@ -359,6 +389,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             classes=self.classes_.tolist() if self._is_single or is_named else None,
             classes_of="y" if self._is_single else "lists" if self._has_lists else "columns",
             feature_names=None if names is None else names.tolist(),
+            words=None if self.words_ is None else self.words_.tolist(),
             has_unit_length=self._has_unit_length,
             sparse=self._is_sparse,
             dtype=self._dtype.str,
@@ -404,11 +435,12 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         self.scale_ = scale
         self._has_unit_length = config.has_unit_length
         self.n_features_in_ = len(scale)
-        names = config.feature_names
-        if names is not None:
-            if len(names) != len(scale):
+        for names in (config.feature_names, config.words):
+            if names is not None and len(names) != len(scale):
                 raise ValueError(f"it has {len(names)} names of {len(scale)} features")
-            self.feature_names_in_ = np.array(names, object)
+        if config.feature_names is not None:
+            self.feature_names_in_ = np.array(config.feature_names, object)
+        self.words_ = None if config.words is None else np.array(config.words, object)
 
         content = tensors["weight"], tensors["feature"], tensors["start"]
         weight = scipy.sparse.csr_array(content, shape=(len(tree.child) + 1, len(scale)))

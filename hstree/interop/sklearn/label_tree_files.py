@@ -41,6 +41,8 @@ class Config(msgspec.Struct):
     dtype: str
     #: Whether `classes` are those of samples with one each, columns, or labels in lists.
     classes_of: Literal["y", "columns", "lists"] = "y"
+    #: Words that the features count.
+    words: list[str] | None = None
 
 
 def write_folder(folder: Folder, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
