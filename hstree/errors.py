@@ -57,7 +57,7 @@ class OptionError(HstreeError, ValueError):
 
 
 class TrainingError(HstreeError):
-    """A training failed: its loss is not finite."""
+    """A training or its scoring failed, such as by a loss that is not finite."""
 
 
 class WorkerError(HstreeError):

@@ -126,10 +126,9 @@ def compare(
             with limited_threads(threads_of_job(n_jobs)):
                 writer.collect(jobs.train_all())
                 # speeds are kept under the key of the first job, before another scoring changes it
-                trained = jobs.without_failures(writer.finished)
                 keys = {
                     candidate.single.name: writer.finished[candidate][0].key
-                    for candidate in trained
+                    for candidate in jobs.without_failures(writer.finished)
                 }
                 if rescored := jobs.candidates_to_rescore(writer.finished):
                     writer.save_new()
@@ -137,9 +136,10 @@ def compare(
             # speeds are measured one after another, with all threads, on the first job's model
             models = {
                 candidate.single.name: store.model_folder(setting.jobs(candidate)[0])
-                for candidate in trained
+                for candidate in jobs.without_failures(writer.finished)
             }
-            speeds = speed.kept_speeds(store, keys, models, setting.splits, speed_rounds)
+            speeds, failures = speed.kept_speeds(store, keys, models, setting.splits, speed_rounds)
+            writer.mark_failures(failures)
             return writer.save(speeds)
 
 

@@ -64,7 +64,7 @@ SOURCE_FRACTION = 1 / 3
 #: Fraction of these seconds for word vectors, where these are of another model.
 WORD_VECTORS_FRACTION = 1 / 16
 MIN_TRAINING_FRACTION = 1 / 4
-#: Errors that end the training of one candidate; others end the comparison.
+#: Errors that end one candidate, in training, scoring or speeds; others end the comparison.
 FAILURES = (TrainingError, OptionError, MemoryError)
 #: Validation perplexity of a failed training, which is ranked last; JSON has no infinity.
 FAILED = 1e300
@@ -122,24 +122,24 @@ def run_job(
 
         try:
             model = _train(job, setting, store, spec, timings, budget, home)
+            # an interrupted training is continued, unless somebody waits for its results
+            history = model.history_
+            if history.interrupted and on_trained is None:
+                raise KeyboardInterrupt
+            if on_trained is not None:
+                on_trained(model)
+
+            # scored after the model is saved; the record is written last
+            store.save_model(home, model)
+            training_perplexity: float | None = None
+            if on_trained is not None:
+                first = model.reencode(setting.splits.train.first_tokens(SAMPLE))
+                training_perplexity = _finite(model.score(first).perplexity)
+            fields, nlls = _score(model, setting.sample)
         except FAILURES as error:
             if on_trained is not None:
                 raise
             return _save_failure(job, setting, store, home, key, timings, error)
-        # an interrupted training is continued, unless somebody waits for its results
-        history = model.history_
-        if history.interrupted and on_trained is None:
-            raise KeyboardInterrupt
-        if on_trained is not None:
-            on_trained(model)
-
-        # scored after the model is saved; the record is written last
-        store.save_model(home, model)
-        training_perplexity: float | None = None
-        if on_trained is not None:
-            first = model.reencode(setting.splits.train.first_tokens(SAMPLE))
-            training_perplexity = _finite(model.score(first).perplexity)
-        fields, nlls = _score(model, setting.sample)
         timings = msgspec.structs.replace(
             timings, preparation=history.preparation, training=history.seconds
         )
@@ -198,8 +198,10 @@ def score_all_tokens(
         if (kept := store.load_result(folder, key, model_folder)) is not None:
             return kept
         # only what depends on the scores is new
-        model = load_model(model_folder)
-        fields, nlls = _score(model, setting.splits)
+        try:
+            fields, nlls = _score(load_model(model_folder), setting.splits)
+        except FAILURES as error:
+            return _save_failure(job, setting, store, folder, key, result.timings, error)
         result = msgspec.structs.replace(result, key=key, **fields)
         return store.save_result(folder, result, nlls)
 
@@ -397,14 +399,13 @@ def _save_failure(
     job: Job,
     setting: Setting,
     store: Store,
-    home: Path,
+    folder: Path,
     key: str,
     timings: Timings,
-    error: BaseException,
+    error: Exception,
 ) -> JobResult:
-    """Warn that a training failed, and keep this as its result; the same job is not repeated."""
-    reason = one_line(error) if isinstance(error, HstreeError) else named_error(error)
-    warnings.warn(f"{job.candidate}: {reason}", stacklevel=3)
+    """Warn that a job failed, and keep this as its result; the same job is not repeated."""
+    reason = warn_of_failure(job.candidate.name, error)
     result = JobResult(
         key=key,
         files={},
@@ -417,7 +418,14 @@ def _save_failure(
         scored=TokenCounts(0, 0),
         failed=reason,
     )
-    return store.save_result(home, result, {})
+    return store.save_result(folder, result, {})
+
+
+def warn_of_failure(name: str, error: Exception) -> str:
+    """Warn that a candidate failed; return the error on one line."""
+    reason = one_line(error) if isinstance(error, HstreeError) else named_error(error)
+    warnings.warn(f"{name}: {reason}", stacklevel=4)
+    return reason
 
 
 def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldOut, Float64]]:

@@ -15,8 +15,8 @@ SAME_TIME = 0.01
 def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
     """Return the candidates that can be recommended.
 
-    N-gram models, candidates whose test split was read before, candidates whose training failed
-    and candidates without a finite perplexity are left out. So are candidates that were scored on a
+    N-gram models, candidates whose test split was read before, candidates that failed and
+    candidates without a finite perplexity are left out. So are candidates that were scored on a
     sample of the held-out tokens where others were scored on all, because their perplexities cannot
     be compared.
     """
@@ -112,7 +112,7 @@ def _why_none(comparison: Comparison) -> str:
             "a test part that none has read."
         )
     if all(candidate.failed is not None for candidate in trained):
-        return "No candidate is recommended: every training failed."
+        return "No candidate is recommended: every candidate failed."
     return "No candidate is recommended: none has a finite validation perplexity."
 
 

@@ -195,8 +195,7 @@ class JobResult(Record, frozen=True):
     tokens, and `scoring_seconds` the time that this took. `train` is the perplexity of the first
     training tokens, if it was computed. `seen` names the test lines that were read before, if any.
     An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Numbers that
-    are not finite are None. `failed` is the error that ended the training: then there are no scores
-    and no model.
+    are not finite are None. `failed` is the error that ended the job: then there are no scores.
     """
 
     key: str
@@ -331,7 +330,7 @@ class CandidateResult(Record, frozen=True):
     `name` is the candidate as `hstree.experiments.candidate.Candidate.parse` reads it. Results are
     means over the seeds. Those of an ensemble are of all models, but the tree file is that of the
     first. A result that a candidate cannot have, or that was not measured, is None. `sample` is
-    None where all held-out tokens were scored, and `failed` unless a training of it failed.
+    None where all held-out tokens were scored, and `failed` unless one of its jobs failed.
     """
 
     name: str
@@ -597,7 +596,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         return [f"{names}: {sentence}" for sentence, names in self._names_by("seen").items()]
 
     def failures(self) -> list[str]:
-        """Return a sentence for each error that ended trainings, with the candidates."""
+        """Return a sentence for each error that ended candidates."""
         return [f"Failed: {names}: {error}." for error, names in self._names_by("failed").items()]
 
     def _names_by(self, field: str) -> dict[Any, str]:

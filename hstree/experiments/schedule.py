@@ -28,7 +28,7 @@ from hstree.experiments.halving import (
     load_rounds,
     n_rounds,
 )
-from hstree.experiments.job import continue_job, find_result, run_job, score_all_tokens
+from hstree.experiments.job import FAILED, continue_job, find_result, run_job, score_all_tokens
 from hstree.experiments.parallel import Stage, run_stage
 from hstree.experiments.results import JobResult
 from hstree.experiments.setting import Budget, Setting
@@ -152,7 +152,7 @@ class Schedule:
     def without_failures(
         self, finished: Mapping[Candidate, Sequence[JobResult]]
     ) -> list[Candidate]:
-        """Return the trained candidates of which no training failed."""
+        """Return the trained candidates of which no job failed."""
         return [
             candidate
             for candidate in self.trained
@@ -306,7 +306,8 @@ class Schedule:
             started = time.perf_counter()
             n_trained = 0
             for candidate, scores in self._together(continue_job, waiting, budget, title):
-                current.valid[candidate.name] = statistics.fmean(scores)
+                has_failed = FAILED in scores
+                current.valid[candidate.name] = FAILED if has_failed else statistics.fmean(scores)
                 self.store.save(ROUNDS, rounds)
                 n_trained += len(scores)
             if number == 0:
@@ -314,10 +315,16 @@ class Schedule:
                 spent = time.perf_counter() - started - n_trained * seconds / times.n_jobs
                 reserve += max(0.0, spent)
 
-            # the better half continues; the others are scored
+            # the better half continues, unless it has failed; the others are scored
             ranked = sorted(active, key=lambda candidate: current.valid[candidate.name])
-            active = better_half(ranked)
+            active = [
+                candidate
+                for candidate in better_half(ranked)
+                if current.valid[candidate.name] < FAILED
+            ]
             worse = [candidate for candidate in ranked if candidate not in active]
             yield from self._finish(worse, budget, f"scoring after {position}")
+            if not active:
+                break
         self.finalists = active
         yield from self._finish(active, budget, title)

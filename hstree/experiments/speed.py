@@ -20,6 +20,7 @@ from hstree._parallel import n_cores, n_threads
 from hstree._version import __version__
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
+from hstree.experiments.job import FAILURES, warn_of_failure
 from hstree.experiments.results import Machine, Positive, Record
 from hstree.experiments.store import SPEEDS, Store
 from hstree.kernels import backend_name
@@ -67,12 +68,13 @@ def kept_speeds(
     models: Mapping[str, Path],
     splits: Splits,
     rounds: int,
-) -> Speeds:
-    """Return the speeds of models; each model is measured once, and its speeds are kept.
+) -> tuple[Speeds, dict[str, str]]:
+    """Return the speeds of models, and the errors of those that failed, by name.
 
-    Models whose speeds the store does not have take turns. Speeds of other conditions, such as
-    another machine, are not comparable: then all models are measured. With 0 rounds nothing is
-    measured. `keys` has the key of the job of each name, `models` the folder of its trained model.
+    Each model is measured once, and its speeds are kept. Models whose speeds the store does not
+    have take turns. Speeds of other conditions, such as another machine, are not comparable: then
+    all models are measured. With 0 rounds nothing is measured. `keys` has the key of the job of
+    each name, `models` the folder of its trained model.
     """
     conditions = {
         **msgspec.to_builtins(machine()),
@@ -86,38 +88,56 @@ def kept_speeds(
     if kept is None or kept.conditions != conditions:
         kept = _Kept(conditions, {}, {})
     measured = kept.speeds.get("training", {})
-    known = [name for name in keys if name in measured and kept.keys.get(name) == keys[name]]
+    known = [name for name in models if name in measured and kept.keys.get(name) == keys[name]]
     waiting = {name: folder for name, folder in models.items() if name not in known}
 
+    failures: dict[str, str] = {}
     if waiting and rounds > 0:
-        new = _in_turns(waiting, splits, rounds)
+        new, failures = _in_turns(waiting, splits, rounds)
         merged = {
             measure: kept.speeds.get(measure, {}) | new.get(measure, {})
             for measure in kept.speeds | new
         }
         kept = _Kept(conditions, {**kept.keys, **keys}, merged)
         store.save(SPEEDS, kept)
-        known += list(waiting)
-    return {
+        known += waiting.keys() - failures
+    speeds = {
         measure: {name: by_name[name] for name in known if name in by_name}
         for measure, by_name in kept.speeds.items()
     }
+    return speeds, failures
 
 
-def _in_turns(models: Mapping[str, Path], splits: Splits, rounds: int) -> Speeds:
-    """Measure the speeds of the models in these folders, which take turns in each round."""
+def _in_turns(
+    models: Mapping[str, Path], splits: Splits, rounds: int
+) -> tuple[Speeds, dict[str, str]]:
+    """Measure the speeds of the models in these folders, which take turns in each round.
+
+    A model that fails takes no further turns. Return the speeds of the others, and its error.
+    """
     speeds: Speeds = {}
+    failures: dict[str, str] = {}
     with progress.task("measuring speeds", total=rounds * len(models)) as task:
         for _ in range(rounds):
             for name, folder in models.items():
                 task.note(name)
-                turn = scoring_turn(load_model(folder), splits.test)
-                # the cost of a step may depend on what is learned, so that trained models continue
-                turn["training"] = training_turn(folder, splits.train)
+                task.advance()
+                if name in failures:
+                    continue
+                try:
+                    turn = scoring_turn(load_model(folder), splits.test)
+                    # the cost of a step may depend on what is learned: trained models continue
+                    turn["training"] = training_turn(folder, splits.train)
+                except FAILURES as error:
+                    failures[name] = warn_of_failure(name, error)
+                    continue
                 for measure, speed in turn.items():
                     speeds.setdefault(measure, {}).setdefault(name, []).append(speed)
-                task.advance()
-    return speeds
+    measured = {
+        measure: {name: by_name[name] for name in by_name if name not in failures}
+        for measure, by_name in speeds.items()
+    }
+    return measured, failures
 
 
 def training_turn(

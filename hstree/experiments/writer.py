@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+
+import msgspec
 
 from hstree.errors import HstreeError
 from hstree.experiments import results
@@ -68,6 +70,14 @@ class ResultsWriter:
             limit = _WRITING_SECONDS + _WRITING_FRACTION * elapsed
             if len(self.finished) < len(self.candidates) and self._writing_seconds < limit:
                 self.save()
+
+    def mark_failures(self, reasons: Mapping[str, str]) -> None:
+        """Mark candidates as failed after their jobs; `reasons` are by the names of one model."""
+        for candidate, job_results in self.finished.items():
+            if (reason := reasons.get(candidate.single.name)) is not None:
+                self.finished[candidate] = [
+                    msgspec.structs.replace(result, failed=reason) for result in job_results
+                ]
 
     def save_new(self) -> None:
         """Write the results if they lack finished candidates of which one is new.

@@ -1,5 +1,6 @@
 """Recurrent networks, transformers and users' networks: training, scores, saved models."""
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -340,7 +341,7 @@ def after_some_batches(body):
 
 
     def fail(*_):
-        raise MemoryError("too\\nlarge")
+        raise ValueError("too\\nbad")
 
 
     class Network(nn.Module):
@@ -363,11 +364,19 @@ FAILING = {
     "loss": (NAN, "diverged"),
     # the loss is a number and the gradient is not
     "gradient": (after_some_batches("hidden = hidden + (0 * hidden).sqrt()"), "diverged"),
-    "error": (after_some_batches("fail()"), "raises MemoryError: too large"),
+    "error": (after_some_batches("raise ValueError('too\\nbad')"), "raises ValueError: too bad"),
     "shape": (after_some_batches("hidden = hidden[1:]"), "of shape"),
-    "backward": (
-        after_some_batches("hidden.register_hook(fail)"),
-        "failed: MemoryError: too large",
+    "backward": (after_some_batches("hidden.register_hook(fail)"), "failed: ValueError: too bad"),
+    "memory": (after_some_batches("raise MemoryError"), "not enough; lower --batch-size"),
+    "memory of a CPU": (
+        after_some_batches("hidden = torch.empty(1 << 50)"),
+        f"not enough for {4 << 50} bytes more; lower --batch-size",
+    ),
+    "memory of a GPU": (
+        after_some_batches(
+            "raise torch.cuda.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.')"
+        ),
+        "not enough for 2.00 GiB more; lower --batch-size",
     ),
 }
 
@@ -392,38 +401,134 @@ def test_a_failure_ends_the_training_of_a_candidate_alone(kind, texts, tmp_path)
     assert problem in str(compared)
 
 
-def test_a_failed_head_is_not_recommended(texts, tmp_path, monkeypatch):
-    (tmp_path / "full_heads.py").write_text(
-        textwrap.dedent("""
-            from hstree.models.torch.heads import FlatHead
+#: Words that occur once in the training part, and one of them in either held-out part.
+VALID_WORD, TEST_WORD = "v", "t"
+#: What a user's code sees when it fails: in a network, and in a head.
+PHASES = {
+    "train": ("self.training", "loss"),
+    "valid": ("not self.training and (ids == VALID).any()", "nll"),
+    "test": ("not self.training and (ids == TEST).any()", "nll"),
+    "speed": ("ids.shape == (1, 1)", "top_k"),
+}
 
 
-            class Full(FlatHead):
-                def loss(self, hidden, target):
-                    raise RuntimeError("out of\\nmemory")
-        """)
-    )
-    install(tmp_path, "full-heads", {"hstree.heads": {"negative": "full_heads:Full"}})
-    monkeypatch.syspath_prepend(tmp_path)
-    candidates = ["negative", "huffman", "2 x negative", "flat", "kn2"]
-    arguments = Splits(*texts), candidates, tmp_path / "which"
-    options = {"stop": hstree.Seconds(0.5), "seeds": 2, "model": "gru", **QUICK}
-    with pytest.warns(UserWarning, match="negative: .*failed: RuntimeError: out of memory"):
-        compared = hstree.compare(*arguments, speed_rounds=1, **options)
-    assert compared.best.name in ("huffman", "flat")
+@pytest.fixture
+def marked_texts():
+    """Return splits with a word of its own in either held-out part, and the ids of these words."""
+    train = hstree.Corpus.from_lines([*LINES[:600], f"{VALID_WORD} {TEST_WORD}"], min_count=1)
+    held_out = [[*LINES[600:700], VALID_WORD], [*LINES[700:800], TEST_WORD]]
+    others = [hstree.Corpus.from_lines(part, vocabulary=train.vocabulary) for part in held_out]
+    # layers over words have the order of the vocabulary
+    ids = [train.vocabulary.index(word) for word in (VALID_WORD, TEST_WORD)]
+    return Splits(train, *others), ids
+
+
+def failing_network(phase, ids):
+    """Return the source of a network that raises in a phase."""
+    return f"""
+        from torch import nn
+
+        VALID, TEST = {ids}
+
+
+        class Network(nn.Module):
+            def __init__(self, n_words, dim):
+                super().__init__()
+                self.vectors = nn.Embedding(n_words, dim)
+                self.batches = 0
+
+            def forward(self, ids, state):
+                self.batches += 1
+                if self.batches > 4 and {PHASES[phase][0]}:
+                    raise RuntimeError("too\\nbad")
+                return self.vectors(ids), None
+    """
+
+
+def install_failing_heads(folder, patch, phase, ids):
+    """Install a package that gives two layers a form whose method of a phase raises."""
+    target = {"valid": ids[0], "test": ids[1]}.get(phase)
+    source = f"""
+        from hstree.models.torch.heads import FlatHead
+
+        TARGET = {target}
+
+
+        class Failing(FlatHead):
+            def {PHASES[phase][1]}(self, hidden, other):
+                if TARGET is None or (other == TARGET).any():
+                    raise RuntimeError("too\\nbad")
+                return super().{PHASES[phase][1]}(hidden, other)
+    """
+    (folder / "failing_heads.py").write_text(textwrap.dedent(source))
+    names = ["negative", "infrequent"]
+    heads = dict.fromkeys(names, "failing_heads:Failing")
+    install(folder, "failing-heads", {"hstree.heads": heads})
+    patch.delitem(sys.modules, "failing_heads", raising=False)
+    patch.syspath_prepend(folder)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_network_that_fails_in_any_phase_ends_its_candidate(phase, marked_texts, tmp_path):
+    splits, ids = marked_texts
+    options = user_network(tmp_path, failing_network(phase, ids), "Network")
+    rules = {"stop": hstree.Epochs(1), "speed_rounds": 1}
+    with pytest.warns(UserWarning, match="flat: .*raises RuntimeError: too bad"):
+        compared = hstree.compare(splits, ["flat", "kn2"], tmp_path / "which", **rules, **options)
+    flat, ngrams = compared.candidates
+    assert "too bad" in flat.failed
+    assert flat.test is None
+    assert ngrams.test is not None
+    assert compared.best is None
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_failed_head_is_not_recommended(phase, marked_texts, tmp_path, monkeypatch):
+    splits, ids = marked_texts
+    install_failing_heads(tmp_path, monkeypatch, phase, ids)
+    candidates = ["negative", "2 x negative", "flat", "kn2"]
+    arguments = splits, candidates, tmp_path / "which"
+    options = {"stop": hstree.Epochs(1), "seeds": 2, "speed_rounds": 1, "model": "gru", **QUICK}
+    with pytest.warns(UserWarning, match="negative: .*failed: RuntimeError: too bad"):
+        compared = hstree.compare(*arguments, **options)
+    assert compared.best.name == "flat"
     failed = {candidate.name for candidate in compared.candidates if candidate.failed}
     assert failed == {"negative", "2 x negative"}
     csv = (tmp_path / "which" / "results.csv").read_text()
     page = hstree.report.write(compared, tmp_path / "page.html").read_text()
     for shown in (str(compared), csv, page):
-        assert "out of memory" in shown
-    # kept, as other results are
+        assert "too bad" in shown
+    # jobs that failed are kept, as others are; speeds are measured again
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = hstree.compare(*arguments, speed_rounds=1, **options)
+        warnings.simplefilter("ignore" if phase == "speed" else "error")
+        again = hstree.compare(*arguments, **options)
     assert [candidate.test for candidate in again.candidates] == [
         candidate.test for candidate in compared.candidates
     ]
+
+
+def test_a_head_that_fails_on_all_tokens_is_not_recommended(marked_texts, tmp_path, monkeypatch):
+    splits, ids = marked_texts
+    # the sample of the test part ends before its last line
+    monkeypatch.setattr("hstree.experiments.setting.SAMPLE", len(splits.test) - 2)
+    install_failing_heads(tmp_path, monkeypatch, "test", ids)
+    options = {"stop": hstree.Seconds(2), "speed_rounds": 0, "model": "gru", **QUICK}
+    with pytest.warns(UserWarning, match="negative: .*failed: RuntimeError: too bad"):
+        compared = hstree.compare(splits, ["negative", "flat"], tmp_path / "which", **options)
+    assert [candidate.failed is None for candidate in compared.candidates] == [False, True]
+    assert compared.best.name == "flat"
+
+
+def test_a_failed_candidate_is_in_no_further_round(marked_texts, tmp_path, monkeypatch):
+    splits, ids = marked_texts
+    install_failing_heads(tmp_path, monkeypatch, "train", ids)
+    options = {"stop": hstree.Halving(0.3), "speed_rounds": 0, "model": "gru", **QUICK}
+    candidates = ["negative", "infrequent", "flat"]
+    with pytest.warns(UserWarning, match="too bad"):
+        compared = hstree.compare(splits, candidates, tmp_path / "which", **options)
+    assert compared.best.name == "flat"
+    rounds = json.loads((tmp_path / "which" / "rounds.json").read_text())["rounds"]
+    assert [later["candidates"] for later in rounds[1:]] == [["flat"]]
 
 
 @pytest.mark.parametrize(

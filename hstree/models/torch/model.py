@@ -15,7 +15,7 @@ import tempfile
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,15 +30,14 @@ from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree._files import json_hash, read_json, write_json
 from hstree._options import RANDOM_STATE, RandomState, checked_count
-from hstree._parallel import n_threads
-from hstree._text import named_error, plural
+from hstree._text import plural
 from hstree.data.arrays import check_tensor
 from hstree.data.contexts import Contexts, check_ids, ids_or_words, word_ids
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import collect_sources
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import ContextBatches
-from hstree.errors import FileFormatError, HstreeError, InputError, OptionError, TrainingError
+from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
 from hstree.interop.torch.module import HASH_KEY
 from hstree.layers.registry import LayerSpec
 from hstree.layers.saved import Saved
@@ -61,6 +60,7 @@ from hstree.models.torch.networks import (
     make_network,
     module_spec,
 )
+from hstree.models.torch.session import errors_in_one_line, find_device, torch_session
 from hstree.models.torch.training import NetworkTrainer, StreamBatches, in_parts, read, read_on
 from hstree.training.scoring import BATCH
 from hstree.training.trainer import History
@@ -76,43 +76,6 @@ GPU_BATCH = 4096
 STATE_REACH = 1 << 16
 #: Fraction of the first seconds in which the learning rates are compared.
 RATES_FRACTION = 1 / 2
-
-
-@contextmanager
-def failing_in_one_line() -> Iterator[None]:
-    """Raise what a network, a head or a device raises in the body as a TrainingError."""
-    try:
-        yield
-    except (HstreeError, OSError):
-        raise
-    except Exception as error:  # whatever the user's code raises
-        raise TrainingError(f"the training failed: {named_error(error)}") from error
-
-
-@contextmanager
-def torch_session(device: torch.device) -> Iterator[None]:
-    """Compute with the threads of hstree, and leave torch's generators as they were."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads())
-    torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
-    try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def find_device(name: str) -> torch.device | None:
-    """Return the device of a name, None where this machine has none."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(name)
-    is_available = {
-        "cpu": True,
-        "cuda": torch.cuda.device_count() > (device.index or 0),
-        "mps": torch.backends.mps.is_available(),
-    }
-    return device if is_available[device.type] else None
 
 
 @dataclass(eq=False)
@@ -348,7 +311,7 @@ class TorchModel(BaseModel):
         batches = self._streams(text)
         valid_batches = None if valid is None else ContextBatches(self.reencode(valid), 0)
         self.__dict__.pop("module", None)
-        with torch_session(self.torch_device), failing_in_one_line():
+        with torch_session(self.torch_device), errors_in_one_line():
             self.head = self._new_head(text.counts)
             trainer = NetworkTrainer(self, batches.streams)
             self._open_checkpoints(checkpoints, (train, valid), trainer.batch_size, pauses=pauses)
@@ -402,7 +365,7 @@ class TorchModel(BaseModel):
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
         """Continue to train, one batch after the other, so that the speed can be measured."""
         batches = self._streams(self.reencode(corpus))
-        with torch_session(self.torch_device):
+        with torch_session(self.torch_device), errors_in_one_line():
             trainer = NetworkTrainer(self, batches.streams)
             epoch = 0
             while True:
@@ -428,8 +391,9 @@ class TorchModel(BaseModel):
     @torch.no_grad()
     def scored_batches(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token, and whether it is OOV, `BATCH` tokens at a time."""
-        for hidden, targets, oov in self._hidden(corpus):
-            yield self.head.nll(hidden, targets).double().cpu().numpy(), oov
+        with errors_in_one_line():
+            for hidden, targets, oov in self._hidden(corpus):
+                yield self.head.nll(hidden, targets).double().cpu().numpy(), oov
 
     def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
         """Yield the hidden vectors (B, d) and the targets (B,) of a text, some at a time."""
@@ -457,10 +421,12 @@ class TorchModel(BaseModel):
             return torch.cat(list(read(self, tokens[:n])))
 
         @torch.no_grad()
+        @errors_in_one_line()
         def nll(n: int) -> object:
             return self.head.nll(hidden(n), tokens[1 : n + 1]).cpu()
 
         @torch.no_grad()
+        @errors_in_one_line()
         def top_k(n: int) -> object:
             return self.head.top_k(hidden(n), k)[0].cpu()
 
@@ -491,12 +457,14 @@ class TorchModel(BaseModel):
         return hidden
 
     @torch.no_grad()
+    @errors_in_one_line()
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
         log_prob: Float64 = self.head.log_prob(self.hidden(contexts)).double().cpu().numpy()
         return log_prob
 
     @torch.no_grad()
+    @errors_in_one_line()
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
         k = min(checked_count("k", k), len(self.spec.labels))
@@ -504,6 +472,7 @@ class TorchModel(BaseModel):
         return labels.cpu().numpy(), log_prob.double().cpu().numpy()
 
     @torch.no_grad()
+    @errors_in_one_line()
     def draw(self, contexts: Contexts, rng: np.random.Generator) -> Int64:
         """Draw a label after each context, (B,)."""
         generator = torch.Generator(self.torch_device).manual_seed(int(rng.integers(1 << 62)))
@@ -511,6 +480,7 @@ class TorchModel(BaseModel):
         return labels
 
     @torch.no_grad()
+    @errors_in_one_line()
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
     ) -> list[str]:

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from hstree._text import brief, named_error
 from hstree.errors import OptionError
+from hstree.models.torch.session import find_memory_error
 
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
@@ -251,10 +252,15 @@ def check_network(network: nn.Module, name: str, dim: int, length: int, streams:
 def call_network(
     network: nn.Module, name: str, dim: int, ids: Tensor, state: Any
 ) -> tuple[Tensor, Any]:
-    """Return what a network returns; OptionError if it raises, or returns other shapes."""
+    """Return what a network returns; OptionError if it raises, or returns other shapes.
+
+    TrainingError where its memory is not enough.
+    """
     try:
         result = network(ids, state)
     except Exception as error:  # whatever the user's network raises
+        if (memory_error := find_memory_error(error)) is not None:
+            raise memory_error from error
         raise refusal(name, f"raises {named_error(error)}") from error
     if not (isinstance(result, tuple) and len(result) == 2 and torch.is_tensor(result[0])):
         raise refusal(name, f"returns {brief(type(result).__name__)}, not hidden vectors and state")

@@ -1,0 +1,66 @@
+"""How torch is used: on which device, with which threads, and with errors in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from hstree._parallel import n_threads
+from hstree._text import named_error, one_line
+from hstree.errors import HstreeError, TrainingError
+
+#: Words of torch's errors where memory is not enough, on GPUs and on a CPU.
+OUT_OF_MEMORY = re.compile("out of memory|not enough memory|can't allocate memory")
+
+
+def find_device(name: str) -> torch.device | None:
+    """Return the device of a name, None where this machine has none."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    device = torch.device(name)
+    is_available = {
+        "cpu": True,
+        "cuda": torch.cuda.device_count() > (device.index or 0),
+        "mps": torch.backends.mps.is_available(),
+    }
+    return device if is_available[device.type] else None
+
+
+@contextmanager
+def torch_session(device: torch.device) -> Iterator[None]:
+    """Compute with the threads of hstree, and leave torch's generators as they were."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads())
+    torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """Raise what a network, a head or a device raises in the body as a TrainingError."""
+    try:
+        yield
+    except (HstreeError, OSError):
+        raise
+    except Exception as error:  # whatever the user's code raises
+        if (memory_error := find_memory_error(error)) is not None:
+            raise memory_error from error
+        raise TrainingError(f"the network or its head failed: {named_error(error)}") from error
+
+
+def find_memory_error(error: Exception) -> TrainingError | None:
+    """Return the error to raise instead, where memory was not enough; None for other errors."""
+    message = one_line(error)
+    is_torch_error = isinstance(error, RuntimeError) and OUT_OF_MEMORY.search(message)
+    if not (is_torch_error or isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)):
+        return None
+    size = re.search(r"allocate (\d[\d.]* \w+)", message)
+    needed = "" if size is None else f" for {size[1]} more"
+    return TrainingError(f"the memory is not enough{needed}; lower --batch-size (batch_size)")
