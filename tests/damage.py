@@ -1,4 +1,4 @@
-"""Damage to files: every change of JSON values, and other things in the place of a file."""
+"""Damage to files: every change of JSON values, and other things instead of a file."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def changed_values(value) -> Iterator[object]:
 
 
 def replace_by_socket(file):
-    """Bind a socket in the place of a file, by its name: its address has at most 100 characters."""
+    """Bind a socket instead of a file, by its name: its address has at most 100 characters."""
     with socket.socket(socket.AF_UNIX) as bound:
         before = os.getcwd()
         os.chdir(file.parent)
@@ -33,7 +33,7 @@ def replace_by_socket(file):
             os.chdir(before)
 
 
-#: Functions that put something else in the place of a file that does not exist.
+#: Functions that put something else at the path of a file that does not exist.
 IN_THE_PLACE = {
     "missing": lambda file: None,
     "empty": lambda file: file.write_bytes(b""),

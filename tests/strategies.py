@@ -11,7 +11,7 @@ from hstree.tree import Tree
 #: Any string that UTF-8 can write: line ends, quotes, wide characters and the empty one too.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
-#: Orders of four labels with one in its place: 3-cycles, which are not their own inverses.
+#: Orders of four labels with one unmoved: 3-cycles, which are not their own inverses.
 THREE_CYCLES = [
     order
     for order in permutations(range(4))
@@ -63,7 +63,7 @@ def trees(
 
 
 def children_of(tree: Tree) -> list[list[int]]:
-    """Return the children of each node, as they stand in tree.json."""
+    """Return the children of each node, as tree.json has them."""
     return [tree.child[a:b].tolist() for a, b in pairwise(tree.child_start)]
 
 

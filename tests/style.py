@@ -56,7 +56,7 @@ PATTERNS = (
     ),
     Pattern(
         r"\btrainings\b|\b(a|each|every|one|another|these) training"
-        r"(?=[.;:)]|,(?! a validation)| (and|as|by|has|in|is|of|takes|that|was|which|with)\b)",
+        r"(?=[.;:)]|,(?! a validation)| (and(?! a)|as|by|has|in|is|of|that|was|which|with)\b)",
         "training run",
         "The epochs of a training, and how it ended.",
     ),
@@ -66,7 +66,7 @@ PATTERNS = (
     Pattern(r"\bin a row\b(?! (of|or)\b)", "consecutive", "All that stands in a row."),
     Pattern(r"\bin (the|their|its) place\b", "instead of", "A tree in the place of a softmax."),
     Pattern(
-        r"\b(one|two|three|several|\d+) (?!(as|at|for|from|in|is|of|on|to|where|with|without)\b)"
+        r"\b(one|two|three|several|\d+) (?!(as|at|for|from|has|in|is|of|on|to|where|without)\b)"
         r"[\w-]+ an? (batch|epoch|item|label|line|node|position|sample|second|step|token|word)\b",
         "per",
         "One sentence a line.",
@@ -155,8 +155,10 @@ def python(text):
         texts = (part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
         yield node.lineno, "".join(texts)
     for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in parts:
-            yield node.lineno, node.value
+        words = node.value if isinstance(node, ast.Constant) and node not in parts else None
+        # Identifiers and other strings of one word are no prose
+        if isinstance(words, str) and " " in words:
+            yield node.lineno, words
     yield from comments(text)
 
 
@@ -210,10 +212,12 @@ def files():
         "examples/*.ipynb",
         "benchmarks/**/*.py",
         "scripts/*.py",
+        "tests/**/*.py",
         ".ci/run",
         "pyproject.toml",
     )
-    return sorted(path for name in names for path in ROOT.glob(name))
+    examples = {ROOT / "tests" / name for name in ("style.py", "test_style.py")}
+    return sorted({path for name in names for path in ROOT.glob(name)} - examples)
 
 
 def main(names):

@@ -56,7 +56,7 @@ class Entry:
     arrays: dict[str, Any]
     sparse: tuple[str, ...] = ()  #: arrays that may be sparse
     signed: tuple[str, ...] = ()  #: arrays with numbers below zero
-    fixed: tuple[str, ...] = ()  #: arrays of which the function fixes the type
+    fixed: tuple[str, ...] = ()  #: arrays whose type the function fixes
     needs_folder: bool = False  #: whether `call` takes an empty folder `tmp`
     precision: float = 1e-12  #: of results in single precision against those in double precision
 

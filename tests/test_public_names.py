@@ -8,7 +8,7 @@ import hstree
 from hstree import errors
 from tests.scripts import run_python
 
-#: Names of `hstree`, of which each is in its help.
+#: Names of `hstree`. Its help has each of them.
 NAMES = (
     *("CBOW", "Corpus", "Ensemble", "Epochs", "Halving", "HstreeError", "LanguageModel", "Seconds"),
     *("SkipGram", "Tree", "Vocabulary", "WordVectors", "bootstrap", "build", "builders"),

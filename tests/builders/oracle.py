@@ -37,7 +37,7 @@ def code_lengths(tree):
 
 
 def weighted_length(tree):
-    """Sum over labels of count times code length; one code a label."""
+    """Sum over labels of count times code length; one code per label."""
     return sum(
         count * length
         for count, (length,) in zip(tree.counts.tolist(), code_lengths(tree), strict=True)

@@ -127,7 +127,7 @@ def corpus_of(vocabulary, folder, per_line):
 
 
 def inputs(method, folder):
-    """Every input of the kind that the method takes, by what is special about it."""
+    """Every input of the kind that the method takes, by its special feature."""
     data = VECTORS if METHODS[method].takes is WordVectors else COUNTS
     return {name: input_of(method, of_name, folder) for name, of_name in data.items()}
 
@@ -174,7 +174,7 @@ class Running(progress.Silent):
 
 @pytest.fixture(scope="module", params=CASES)
 def built(request, tmp_path_factory):
-    """A method, its options, (input, tree) by what is special about the input, and the tasks."""
+    """A method, its options, (input, tree) by the special feature of the input, and the tasks."""
     (method, options), sink = request.param, Tasks()
     with progress.shown_by(sink):
         trees = {

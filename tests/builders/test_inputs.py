@@ -1,4 +1,4 @@
-"""What `build` takes: counts, vectors and texts as programs have them."""
+"""Inputs of `build`: counts, vectors and texts in the types that programs use."""
 
 import warnings
 from collections import Counter

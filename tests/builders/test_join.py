@@ -47,7 +47,7 @@ def test_a_tree_may_have_more_nodes_than_labels():
 
 
 def branches(tree, label):
-    """The branches on the way to each leaf of a label."""
+    """Return the branches on the path to each leaf of a label."""
     return [[branch for _, branch in code] for code in tree.codes(label) or [[]]]
 
 

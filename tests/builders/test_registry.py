@@ -273,7 +273,7 @@ def test_a_second_vocabulary_is_refused():
 
 
 def test_keyed_vectors_are_vectors_with_counts():
-    """Of gensim, or of whatever has the same attributes."""
+    """Vectors of gensim, or any object with the same attributes."""
     rows = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
     words, counts = list("abcdef"), [9, 5, 4, 4, 2, 1]
     keyed = SimpleNamespace(index_to_key=words, vectors=rows, expandos={"count": counts})

@@ -71,7 +71,7 @@ def test_the_first_order_is_along_the_principal_axis(size):
 
 
 def test_clusters_hold_together_where_counts_are_those_of_text():
-    """Of the pairs of words that share a node, a tenth are alike by chance; here most."""
+    """By chance, a tenth of the pairs of words that share a node would be alike; here most are."""
     rng = np.random.default_rng(0)
     cluster = rng.integers(0, 10, 2000)
     X = 10 * rng.standard_normal((10, 8))[cluster] + rng.standard_normal((2000, 8))

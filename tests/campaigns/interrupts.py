@@ -81,7 +81,7 @@ class Answer(NamedTuple):
     after: float  #: seconds from its start to the signal
     seconds: float  #: seconds on the clock from the signal to its end
     busy: float  #: seconds that its threads computed in this time
-    fault: str  #: description of what was wrong; empty if nothing was
+    fault: str  #: description; empty without a fault
 
     @property
     def is_slow(self):
@@ -169,7 +169,7 @@ def interrupt(folder, command, after):
 
 
 def find_fault(status, folder):
-    """Return what was wrong with the status or the lines of an interrupted command."""
+    """Return the fault in the status or the lines of an interrupted command."""
     text = read_errors(folder)
     # Before the program begins and after its end, the signal ends Python itself, without a line.
     # Results are the last output of a command.

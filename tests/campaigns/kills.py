@@ -154,7 +154,7 @@ def kill(subject, draw):
         subject.prepare(is_over_old)
         operation = draw.randint(1, subject.operations)
         status, _, _ = run_command(subject.work, subject.line, operation)
-    title = f"{subject.name}, {'over old' if is_over_old else 'anew'}, operation {operation}"
+    title = f"{subject.name}, {'over old' if is_over_old else 'new'}, operation {operation}"
     old = subject.old if is_over_old else {}
     left = subject.outputs(subject.work)
     for name in sorted({*old, *left}):
@@ -174,7 +174,7 @@ def kill(subject, draw):
 
 
 def find_fault(subject, name, left, old):
-    """Return what is wrong with an output that was left, given the old one; empty if nothing."""
+    """Return the fault in an output that was left, given the old one; empty without a fault."""
     new = subject.new.get(name)
     if left is None:
         return "" if old is None or Path(name).name in REMOVED_FIRST else "lost"

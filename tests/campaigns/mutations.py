@@ -103,7 +103,7 @@ def mutated_files(random, valid):
     """Return a set of valid files, one of them mutated."""
     files = random.choice(valid)
     name = random.choice(list(files))
-    if random.random() < 0.005:  # one file in the place of another
+    if random.random() < 0.005:  # one file instead of another
         content = random.choice(list(random.choice(valid).values()))
     else:
         content = mutated(random, name, files[name])

@@ -18,7 +18,7 @@ from tests.texts import contents, write_lines
 
 @dataclass
 class Ran:
-    """What one run of the program left behind."""
+    """Status, output and errors of one run of the program."""
 
     out: str
     err: str
@@ -33,7 +33,7 @@ class Ran:
 
 
 def figures(path):
-    """Return the figures of the one candidate of a comparison's JSON, and of its text."""
+    """Return the results of the one candidate in a comparison's JSON, and those of its text."""
     document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=pytest.fail)
     (candidate,) = document["candidates"]
     means = {split: spread["mean"] for split, spread in candidate["perplexity"].items()}
@@ -142,7 +142,7 @@ def program(tmp_path):
 
 @pytest.fixture
 def process(program, tmp_path):
-    """Run the program, or another command in its place, in a process of its own."""
+    """Run the program, or another command instead, in a process of its own."""
     usual, environment = program
 
     def run(*arguments, command=usual, env=(), **how):

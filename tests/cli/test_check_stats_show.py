@@ -49,7 +49,7 @@ def test_show_draws_the_top(hstree, odd_tree):
         "22.73%  node 2 animal",
     ):
         assert line in ran.out
-    # Markup and control characters of labels are shown, not obeyed.
+    # Markup and control characters of labels are shown, not interpreted.
     assert "[bold]a\\nb" in ran.out
     assert "\x1b" not in ran.out
     assert "dog" in hstree("show", "odd.npz", "--depth", "2").out.splitlines()[-2]

@@ -1,4 +1,4 @@
-"""`hstree compare`: the table, what it refuses, and that it goes on after anything."""
+"""`hstree compare`: the table, the errors, and that it continues after any interruption."""
 
 import re
 

@@ -12,7 +12,7 @@ from hstree.layers import LAYERS
 
 @pytest.fixture
 def completed(hstree, monkeypatch):
-    """Return what bash is told to complete a line to."""
+    """Return the completions of a line that bash receives."""
 
     def complete(line):
         words = line.split(" ")

@@ -1,4 +1,4 @@
-"""`hstree embed`: vectors that gensim reads, of a training that any tree can have."""
+"""`hstree embed`: vectors that gensim reads, trained over any tree."""
 
 from unittest.mock import Mock
 

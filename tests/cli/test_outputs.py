@@ -1,4 +1,4 @@
-"""What commands write: saved before anything is printed, each output by itself, never an input."""
+"""Outputs of commands: saved before anything is printed, each by itself, never over an input."""
 
 import errno
 import json
@@ -191,7 +191,7 @@ REPLACED = [
     "stats huffman.json --json huffman.json",
     "score m corpus.txt -o x.tsv --json x.tsv",
     "predict m w0 --with d/m --json d/m/p.json",
-    # What lies inside a folder that is read, or in the folder that is written.
+    # An output inside a folder that is read, or in the folder that is written.
     "build -m 'classes vectors_file=linked.npy' corpus.txt -o alias.json --force",
     "score m corpus.txt -o model/lines.tsv",
     "score m corpus.txt -o weights",

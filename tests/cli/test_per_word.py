@@ -48,7 +48,7 @@ def test_pandas_reads_every_token(hstree, model, odd):
 
 
 def test_the_table_alone_is_on_standard_output(hstree, model, odd):
-    """With control characters escaped, which a terminal would obey."""
+    """With control characters escaped, which a terminal would execute."""
     ran = hstree("score", model, odd, "--per-word", warns=True)
     table = read(io.StringIO(ran.out))
     escaped = {"\u2028": "\\u2028", "\x85": "\\x85"}

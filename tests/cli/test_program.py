@@ -128,7 +128,7 @@ def test_a_closed_pipe_is_quiet(process):
 
 
 def test_help_does_not_wait_for_the_library(tmp_path):
-    """What takes most of the time of a start are NumPy, SciPy and their kin."""
+    """NumPy, SciPy and similar packages take most of the time of a start."""
     code = (
         "import sys; from hstree_cli.main import exit_status; exit_status(['--help']); "
         "print([m for m in ('hstree', 'numpy', 'scipy', 'sklearn', 'nltk') if m in sys.modules])"

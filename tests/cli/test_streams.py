@@ -28,7 +28,7 @@ def lines(n):
 
 @pytest.fixture
 def kinds(hstree, corpus, tree, model):
-    """Models by what their contexts are: words before, words around, both kinds of several."""
+    """Models by their contexts: words before, words around, and ensembles of both kinds."""
     hstree("evaluate", tree, corpus, *QUICK, "--seed", "1", "--context", "9", "--save", "other")
     hstree("evaluate", tree, corpus, *QUICK, "--model", "cbow window=3", "--save", "cbow")
     return {"language model": [model], "several": [model, "--with", "other"], "cbow": ["cbow"]}

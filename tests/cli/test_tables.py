@@ -14,7 +14,7 @@ NUMBERS = ["1,234,567", "0.123 [0.111,0.134]", "45.2 ± 0.3*", "12.5", "<0.001"]
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Return what a table of NAMES and NUMBERS looks like; without a width, in a pipe."""
+    """Return the lines of a table of NAMES and NUMBERS; without a width, in a pipe."""
 
     def draw(width=None, *, answer=None, colours=None, first=()):
         monkeypatch.setenv("COLUMNS", str(width))

@@ -1,4 +1,4 @@
-"""Corpora of what a program has: lines, lists of tokens, and token ids."""
+"""Corpora from data in memory: lines, lists of tokens, and token ids."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ LINES = st.lists(st.lists(WORD, max_size=4), min_size=1, max_size=12)
 
 
 class Column:
-    """What a column of a data set is: items by index, a length, and an iterator."""
+    """A column of a data set: items by index, a length, and an iterator."""
 
     def __init__(self, items):
         self._items = items
@@ -120,7 +120,7 @@ def test_lines_that_have_ends_get_none_and_empty_ones_do():
 
 
 class Tokenizer:
-    """What from_ids takes of a tokenizer: the ids of its tokens, and perhaps the end of a text."""
+    """Tokenizer as `from_ids` uses it: the ids of its tokens, and perhaps the end of a text."""
 
     def __init__(self, *tokens, eos=None):
         self.eos_token = eos

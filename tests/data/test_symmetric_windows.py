@@ -129,4 +129,4 @@ def test_memory_does_not_grow_with_the_lines(tmp_path, monkeypatch, kind, read):
     next(getattr(windows, read)(500, np.random.default_rng(0)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 400_000  # two bytes a line
+    assert peak < 400_000  # two bytes per line

@@ -19,7 +19,7 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "Z", "é", UNK, EOS])
 
 
 def chosen_by_hand(tokens, min_count, max_size, unk):
-    """The rule, in the plainest words: None where nothing can be chosen."""
+    """Return the result of the rule, written plainly; None if nothing can be chosen."""
     counts = Counter(tokens)
     eos = counts.pop(EOS)
     counts.pop(UNK, None)

@@ -70,7 +70,7 @@ def test_all_candidates_stay_in_the_table_and_the_lowest_perplexity_is_recommend
 
 
 def test_candidates_of_the_same_model_go_on_together(splits, tmp_path):
-    """They share its folder: one that trained on alone would change the figures of the others."""
+    """They share its folder: one that trained on alone would change the results of the others."""
     same, stop = ["huffman", "2 x huffman", "3 x huffman"], hstree.Halving(0.15)
     candidates = [*same, "random", "flat"]
     first = hstree.compare(splits, candidates, tmp_path, stop=stop, speed_rounds=0, **QUICK)

@@ -1,4 +1,4 @@
-"""What a comparison's folder keeps: when results are written, and that damage is found."""
+"""The folder of a comparison: when results are written, and that damage is found."""
 
 import json
 import re
@@ -187,7 +187,7 @@ def test_the_order_of_candidates_is_the_same_after_an_interruption(splits, tmp_p
 # Damage
 
 
-#: Candidates of which every kind of file is kept: vectors, trees, models, n-gram models.
+#: Candidates with every kind of file: vectors, trees, models, n-gram models.
 CANDIDATES = ["gmm", "flat", "sampled samples=3", "kn2"]
 
 
@@ -285,7 +285,7 @@ NOT_REMOVED = {"results.json", "results.csv", "words.tsv", ".lock"}
 
 
 def within_a_minute(function):
-    """Return what a function returns; fail where it waits, as for a pipe."""
+    """Return the result of a function; fail if it waits, as for a pipe."""
     outcome = []
 
     def run():

@@ -108,7 +108,7 @@ def key_of(splits, tmp_path, monkeypatch):
             raise NotFinishedError
 
         def learned(job, setting, *_):
-            """Make a file in the place of the vectors that a source learns."""
+            """Make a file instead of the vectors that a source learns."""
             words = setting.splits.train.vocabulary.words
             WordVectors(words, np.eye(len(words))).save(tmp_path / "learned.npy")
             return tmp_path / "learned.npy", 0.0
@@ -128,7 +128,7 @@ def key_of(splits, tmp_path, monkeypatch):
     return key
 
 
-# What a job depends on
+# Dependencies of a job
 
 
 @pytest.mark.parametrize(("name", "option"), declared(MODELS, without=BY_RULE))
@@ -191,7 +191,7 @@ def test_a_job_depends_on_the_version(key_of, monkeypatch, candidate):
     assert key_of(candidate) != before
 
 
-# What a tree depends on
+# Dependencies of a tree
 
 
 @pytest.mark.parametrize(("name", "option"), declared(BUILDERS))
@@ -250,7 +250,7 @@ def reverse_labels(folder, words):
     file.write_text("".join([lines[0], *lines[:0:-1]]), encoding="utf-8")
 
 
-#: Candidates that read a file, and how that is written anew.
+#: Candidates that read a file, and functions that write it again.
 REWRITTEN = [
     ("gmm vectors_file={}/vectors.npy", draw_vectors),
     ("gmm vectors_file={}/vectors.npy", reverse_labels),

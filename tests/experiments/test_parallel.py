@@ -1,4 +1,4 @@
-"""A comparison with several jobs at a time: the same folder, whatever the number of jobs."""
+"""A comparison with several jobs at a time: the same folder for any number of jobs."""
 
 import json
 import time
@@ -21,7 +21,7 @@ from hstree.training.checkpoints import Checkpoints
 from hstree.tree import Tree
 from tests.experiments.conftest import CANDIDATES, QUICK, names
 
-#: What differs from one run to the next: times and what is made of them.
+#: Times and values computed from them, which differ between runs.
 TIMES = {
     "timings",
     "seconds",
@@ -43,7 +43,7 @@ def untimed(value):
 
 
 def content(home, kinds=("runs", "trees", "vectors")):
-    """Return what the files of a comparison's jobs hold, times left out."""
+    """Return the content of the files of a comparison's jobs, without times."""
     files = [home / "results.json", home / "words.tsv"]
     files += [file for kind in kinds for file in (home / kind).rglob("*") if file.is_file()]
     contents = {}
@@ -76,7 +76,7 @@ def test_two_jobs_leave_the_same_folder(alone, splits, tmp_path):
     [(["flat", "kn2"], hstree.Epochs(2)), (["huffman", "gmm", "flat"], hstree.Seconds(1))],
 )
 def test_finished_jobs_are_kept(splits, tmp_path, candidates, stop):
-    """Under seconds they are those of the share of threads that a job has."""
+    """Under a limit of seconds, they depend on the number of threads of a job."""
     first = hstree.compare(
         splits, candidates, tmp_path, stop=stop, n_jobs=2, speed_rounds=1, **QUICK
     )

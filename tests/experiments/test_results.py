@@ -1,4 +1,4 @@
-"""Figures of a comparison: their files, and the one list of columns."""
+"""Results of a comparison: their files, and the one list of columns."""
 
 import csv
 import json

@@ -19,7 +19,7 @@ from hstree.report.table import make_table
 from tests.experiments.conftest import QUICK, perplexities, token_nlls
 from tests.texts import contents
 
-#: Tokens of a sample, at most.
+#: Maximum number of tokens in a sample.
 SAMPLE = 100
 STOP = hstree.Seconds(0.2)
 CANDIDATES = ["huffman", "flat", "2 x huffman", "huffman + ngrams", "kn2"]

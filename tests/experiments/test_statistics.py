@@ -30,7 +30,7 @@ def test_random_states_are_averaged_in_pairs():
     own, other = [nll(s, 30_000) for s in (0, 1)], [nll(s, 30_000) for s in (2, 3)]
     pairs = [paired_ratio([a], [b]).ratio for a, b in zip(own, other, strict=True)]
     assert paired_ratio(own, other).ratio == pytest.approx(np.sqrt(np.prod(pairs)))
-    # A baseline has one array, whatever the number of states on the other side.
+    # A baseline has one array for any number of states on the other side.
     alone = paired_ratio(own[:1], other)
     assert alone.ratio == pytest.approx(np.exp(own[0].mean() - np.mean(other)))
 

@@ -82,7 +82,7 @@ def test_what_a_format_keeps_comes_back(name, tmp_path):
             keep_order = list if "the numbers of nodes" not in lost else sorted
             names = (filter(None, each.names or ()) for each in (back, tree))
             assert len(set(map(tuple, map(keep_order, names)))) == 1
-        # What came back has nothing more to lose but its names.
+        # The tree that came back can lose only its names.
         formats.write(back, path)
         again = formats.read(path)
         assert (again.labels, again.child.tolist()) == (back.labels, back.child.tolist())

@@ -1,4 +1,4 @@
-"""What tests of several files use."""
+"""Fixtures that several files of tests use."""
 
 from datetime import timedelta
 

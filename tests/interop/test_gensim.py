@@ -97,7 +97,7 @@ def test_bit_0_is_the_first_child_and_point_the_node():
 
 
 def pairs(model, sentence):
-    """Yield what gensim predicts each word of a sentence from, and the word."""
+    """Yield the vector from which gensim predicts each word of a sentence, and the word."""
     ids = [model.wv.key_to_index[word] for word in sentence]
     for at, word in enumerate(ids):
         context = ids[max(0, at - WINDOW) : at] + ids[at + 1 : at + WINDOW + 1]

@@ -72,7 +72,7 @@ def make(kind=TreeLlama, config=None, tree=TREE):
 
 
 def batch():
-    """Return ids (2, 7), and labels of which some are ignored."""
+    """Return ids (2, 7), and labels with some that are ignored."""
     ids = torch.randint(3, V, (2, 7), generator=torch.Generator().manual_seed(1))
     labels = ids.clone()
     labels[0, :3] = -100

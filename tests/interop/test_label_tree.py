@@ -1,4 +1,4 @@
-"""The classifier of several labels a sample: the contract, the model, the search, the files."""
+"""The multi-label classifier: the contract, the model, the search, the files."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""The scikit-learn classifier: the contract, the optimum, the trees, and what it says of misuse."""
+"""The scikit-learn classifier: the contract, the optimum, the trees, and messages on misuse."""
 
 import numpy as np
 import pytest
@@ -162,7 +162,7 @@ def test_ties_are_in_the_order_of_the_classes(monkeypatch):
 
 
 def penalised(model, X, y, C):
-    """The objective: the penalty of a node's rows counts by the root of its share of samples."""
+    """Objective: a node's penalty is weighted by the root of its fraction of the samples."""
     nll = -model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     tree = model.tree_
     count = np.array([(y == label).sum() for label in tree.labels])
@@ -293,7 +293,7 @@ def test_parts_after_a_fit_do_not_make_it_forget(builder, layout):
         model.partial_fit(layout(X[part]), y[part])
     assert model.score(X_test, y_test) > before - 0.02
 
-    # What contradicts it is learned
+    # A contradiction is learned
     shifted = np.unique(y)[(np.searchsorted(np.unique(y), y) + 1) % 8]
     for _ in range(10):
         model.partial_fit(layout(X), shifted)

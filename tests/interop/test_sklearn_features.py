@@ -113,7 +113,7 @@ def test_features_that_occur_later_are_learned(name, methods):
 
 
 def peak_memory(name, n_features):
-    """Return the bytes that a training, two predictions and, if possible, another part take."""
+    """Return the bytes for training, two predictions and, if possible, training on another part."""
     X, y = problem(signed=False)
     wide, _ = widened(X, n_features)
     model = new_model(name)

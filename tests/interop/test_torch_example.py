@@ -22,7 +22,7 @@ WATCHDOG = "import faulthandler\nfaulthandler.dump_traceback_later(200, exit=Tru
 
 
 def run(*command, folder, **environment):
-    """Run this Python on a command, on one thread, and return what it printed."""
+    """Run this Python on a command, on one thread, and return its output."""
     (folder / "sitecustomize.py").write_text(WATCHDOG)
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}{os.pathsep}{python_path()}"}
     return run_python(command, folder, timeout=300, **environment)
@@ -37,7 +37,7 @@ def figures(printed):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """What the example prints in one process, with dense gradients."""
+    """Output of the example in one process, with dense gradients."""
     return run(EXAMPLE, *SMALL, "--dense", folder=tmp_path_factory.mktemp("alone"))
 
 
@@ -53,7 +53,7 @@ def test_the_example_learns_whatever_the_layer(alone, tmp_path):
 
 @needs_gloo
 def test_two_processes_train_as_one(alone, tmp_path):
-    # over the loopback device, whatever the name of the machine resolves to
+    # over the loopback device, since the name of the machine may resolve to another
     loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
     options = ("--standalone", "--local-addr=127.0.0.1", "--nproc_per_node=2")
     launched = ("-m", "torch.distributed.run", *options, EXAMPLE, *SMALL)

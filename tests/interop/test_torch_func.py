@@ -11,7 +11,7 @@ ARGUMENTS = (0, 1, 2)
 
 
 class AllLabels(torch.nn.Module):
-    """What `functional_call` wants: a module whose call is `log_prob`."""
+    """Module whose call is `log_prob`, for `functional_call`."""
 
     def __init__(self, module):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A layer of torch that goes on with a tree that grew or was pruned."""
+"""A layer of torch that continues with a tree that grew or was pruned."""
 
 import numpy as np
 import pytest

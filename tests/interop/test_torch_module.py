@@ -1,4 +1,4 @@
-"""What a user of torch expects of a module: shapes, errors, autocast, state, compile, models."""
+"""Requirements of torch's users on a module: shapes, errors, autocast, state, compile, models."""
 
 import copy
 from pathlib import Path

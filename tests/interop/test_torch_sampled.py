@@ -35,7 +35,7 @@ def layer_of(kind=SampledSoftmax, **options):
 
 
 def batch():
-    """Return hidden vectors (3, 4, d) and targets (3, 4), of which one is padding."""
+    """Return hidden vectors (3, 4, d) and targets (3, 4), with one that is padding."""
     generator = torch.Generator().manual_seed(1)
     target = torch.randint(V, (3, N // 3), generator=generator)
     target[1, 2] = -100

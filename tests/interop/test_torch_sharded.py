@@ -30,7 +30,7 @@ CLOSE = {"rtol": 1e-6, "atol": 1e-6, "equal_nan": True}
 
 
 def in_processes(n, work, folder):
-    """Run ``work(rank, n)`` in processes of a group, and return what they returned, by rank."""
+    """Run ``work(rank, n)`` in processes of a group, and return their results, by rank."""
     context = torch.multiprocessing.spawn(_process, (n, work, folder), nprocs=n, join=False)
     deadline = time.monotonic() + KILL
     try:
@@ -167,7 +167,7 @@ def train(model, rank, n):
 
 
 def refusal(**options):
-    """Return what a layer that cannot be made says."""
+    """Return the message of a layer that cannot be made."""
     with pytest.raises(InputError) as error:
         ShardedHierarchicalSoftmax(TREE, 5, **options)
     return str(error.value)

@@ -91,7 +91,7 @@ def test_weights_that_come_late_give_the_same(tree, way):
 
 
 @needs_gloo
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of DTensor, and of what FSDP may do with views
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of DTensor, and of the views in FSDP
 @pytest.mark.usefixtures("one_process")
 def test_a_sharded_layer_is_reset_and_trains():
     from torch.distributed.device_mesh import init_device_mesh
@@ -168,7 +168,7 @@ def test_other_dtypes(tree, dtype, sparse):
     torch.testing.assert_close(everything, output, atol=0.2, rtol=0.05)
 
 
-# Weights of another tree are refused, whatever kept them.
+# Weights of another tree are refused, regardless of how they were saved.
 
 
 def through_safetensors(state, file):
@@ -350,7 +350,7 @@ def test_another_shape_is_refused_when_the_layer_is_called(head, way, name):
 
 
 def test_an_embedding_is_not_tied_to_a_tree():
-    """What Hugging Face's `tie_weights` does."""
+    """Weights are tied as `tie_weights` of Hugging Face does it."""
     embedding, layer = nn.Embedding(V, D), HierarchicalSoftmax(TREE, D)
     with pytest.raises(InputError, match=r"tie_word_embeddings=False"):
         layer.weight = embedding.weight

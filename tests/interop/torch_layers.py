@@ -1,4 +1,4 @@
-"""What the tests of the torch module share: trees of every kind, and two layers of one weight."""
+"""Helpers for tests of the torch module: trees of every kind, two layers with equal weights."""
 
 from random import Random
 

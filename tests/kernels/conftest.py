@@ -1,4 +1,4 @@
-"""Compiled functions are tested here, whatever backend the run asks for."""
+"""Compiled functions are tested here, regardless of the backend that the run asks for."""
 
 import pytest
 

@@ -69,7 +69,7 @@ def run(code, **environment):
 
 
 def run_with(folder, numba, code):
-    """Run with a module in the place of the numba that is installed."""
+    """Run with a module instead of the numba that is installed."""
     (folder / "numba.py").write_text(numba)
     return run(code, PYTHONPATH=f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
 

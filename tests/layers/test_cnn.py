@@ -54,7 +54,7 @@ def test_a_delay_sums_the_gradients_of_the_network_over_batches():
     batches = [(rng.standard_normal((4, DIM)), rng.integers(0, len(WORDS), 4)) for _ in range(3)]
     network = set(each.parameters()) - {"correction", "basis", "bias"}
     delayed.loss(*batches[0], rng)
-    delayed.prepare(None)  # a new training starts to count anew
+    delayed.prepare(None)  # a new training run starts to count from 0
     expected = dict.fromkeys(network, 0)
     for number, batch in enumerate(batches):
         _, gradients = delayed.loss(*batch, rng)

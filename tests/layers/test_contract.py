@@ -1,4 +1,4 @@
-"""What every registered output layer keeps: normalisation, gradients, start, saving, search.
+"""The contract of every registered output layer: normalisation, gradients, start, saving, search.
 
 The layers of `examples/plugins` take part, as those of any other package.
 """
@@ -30,7 +30,7 @@ from tests.texts import fitted
 WORDS = [EOS, *"abcdefg"]
 COUNTS = np.array([5, 0, 9, 1, 30, 2, 2, 4])
 DIM = 4
-#: What layers are made over: a binary tree, wide nodes with labels of two codes, one label.
+#: Sources of layers: a binary tree, wide nodes with labels of two codes, one label.
 SOURCES = {
     Tree: {
         "binary": hstree.build("huffman", Vocabulary(WORDS, COUNTS)),

@@ -16,7 +16,7 @@ PATHS = [
 TREE = Tree.from_taxonomy(PATHS)
 TRUE = ["aaa", "aab", "ab", "baaa", "bb", "c", "baaa", "aaa"]
 PREDICTED = ["aab", "aa", "aaa", "baaa", "baa", "c", "b", "bb"]
-#: What hiclass.metrics 5.0.8 returns for the rows of these names
+#: Results of hiclass.metrics 5.0.8 for the rows of these names
 HICLASS = [
     (hierarchical_precision, "micro", 0.631578947368421),
     (hierarchical_precision, "macro", 0.6666666666666667),

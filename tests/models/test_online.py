@@ -108,7 +108,7 @@ def test_it_learns_what_batches_learn(of, corpus):
 
 
 def test_words_are_left_out_by_sub_sampling(corpus, tree):
-    """The loss is that of what is kept: rare words have longer codes."""
+    """The loss covers the tokens that are kept: rare words have longer codes."""
     counts = corpus.counts
     kept = SymmetricWindows(corpus, 1, 0.01).kept
     depth = CBOW(tree).layer.codes.length

@@ -202,7 +202,7 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
             losses.append(layer.nll(hidden, targets).mean())
             layer.bias[row] -= step
         second = (losses[0] - 2 * losses[1] + losses[2]) / 1e-6
-        # What a label's codes share curves less than its decisions on their own.
+        # The common part of a label's codes has less curvature than its decisions on their own.
         assert found == pytest.approx(second, rel=1e-3) if one_code else found >= second
     assert row_curvature(Tree(["a"], [0], []), np.array([3])).tolist() == []
 

@@ -13,7 +13,7 @@ COUNTS = np.array([5.0, 4, 3, 2.5, 2, 1])
 
 
 class Text:
-    """What a trainer asks of its windows before it trains."""
+    """Windows, as a trainer uses them before it trains."""
 
     training_counts = COUNTS
 

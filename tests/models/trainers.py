@@ -45,7 +45,7 @@ class Noted:
 
     @property
     def curvature(self):
-        """What a `DampedSGD` is made with."""
+        """Arguments of a `DampedSGD`."""
         return self.options[0]
 
     @property

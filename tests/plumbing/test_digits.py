@@ -31,7 +31,7 @@ GRAPHML = (
 )
 RECORD = '# hstree\t{"texts": [%s]}\na\t1\n'
 
-#: Name of each file, its reader and its content, with N in the place of the digits.
+#: Name of each file, its reader and its content, with N instead of the digits.
 FILES = [
     ("samples.txt", read_multilabel, "N 4 2\n0 0:1\n"),
     ("samples.txt", read_multilabel, "1 N 2\n0 0:1\n"),

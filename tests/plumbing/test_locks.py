@@ -90,7 +90,7 @@ def test_who_waits_for_a_folder_that_is_removed_gets_a_new_one(tmp_path, shared)
 
 
 def test_what_is_removed_and_made_again_is_never_lost(tmp_path):
-    """Each user finds its own file at the end, whatever others remove in between."""
+    """Each user finds its own file at the end, although others remove files in between."""
     code = """
 import sys
 from pathlib import Path

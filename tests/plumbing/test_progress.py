@@ -31,7 +31,7 @@ def at_once(monkeypatch):
 
 @pytest.fixture
 def written(monkeypatch):
-    """Run something with a stream for standard error; return what it wrote there."""
+    """Run something with a stream for standard error; return the text written there."""
 
     def run(body, stream):  # pytest puts its own standard error back between fixtures and tests
         with monkeypatch.context() as patch:

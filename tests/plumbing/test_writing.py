@@ -116,7 +116,7 @@ def test_what_another_living_process_writes_is_left_alone(tmp_path):
         assert writer.stdout.readline() == "begun\n"
         write(tmp_path / "other")
         write_together(tmp_path, "others")
-        writer.communicate("go on\n")
+        writer.communicate("continue\n")
     assert writer.returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other", "others", "two"]
     assert (tmp_path / "one").read_bytes() == b"begun, written"

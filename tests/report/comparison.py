@@ -1,4 +1,4 @@
-"""What a comparison leaves, made up: real trees, and figures that nobody measured."""
+"""Files of an invented comparison: real trees, and results that nobody measured."""
 
 import math
 
@@ -53,7 +53,7 @@ def a_candidate(
     seconds = Timings(vectors=25.0, tree=5.0, training=4e4 / speed if speed else 1.0)
     fields = {
         "method": name.split()[0],
-        "summary": f"What {name.split()[0]} does.",
+        "summary": f"Summary of {name.split()[0]}.",
         "options": {},
         "layer": name.partition(" + ")[2] or None,
         "models": 1,

@@ -77,7 +77,7 @@ def once_opened(page):
 
 @pytest.fixture
 def opened(once_opened):
-    """The page with one tree, as far as that matters: opening it anew would take a second."""
+    """The page with one tree, as far as that matters: opening it again would take a second."""
     once_opened.run("for (const e of document.querySelectorAll('.folded')) e.open = true")
     once_opened.choose("tree-a", "senses </script>")
     once_opened.choose("tree-b", "none")
@@ -424,5 +424,5 @@ def test_the_figures_follow_the_colours_of_the_page(opened, emulated):
     assert opened.run(colour) == ["rgb(34, 38, 43)", "rgb(39, 108, 162)"]
     emulated(1280, scheme="dark")
     assert opened.run(colour) == ["rgb(226, 229, 233)", "rgb(80, 155, 213)"]
-    emulated(760, scheme="dark", media="print")  # paper is white, whatever the screen is
+    emulated(760, scheme="dark", media="print")  # paper is white, even if the screen is dark
     assert opened.run(colour) == ["rgb(34, 34, 34)", "rgb(39, 108, 162)"]

@@ -1,4 +1,4 @@
-"""What the plots show, as far as that is not seen in a browser."""
+"""Content of the plots, as far as it is not seen in a browser."""
 
 import base64
 import csv
@@ -43,7 +43,7 @@ def drawn(figure, candidates):
 
 
 def trained(name, *, before=0.0, each=10.0, shares=(1.0, 1.0), **changed):
-    """A candidate whose training took 999 seconds an epoch beside other work, `each` by itself."""
+    """A candidate whose training took 999 seconds per epoch beside other work, `each` by itself."""
     epochs = [epoch(i + 1, valid=130.0 - i, share=s) for i, s in enumerate(shares)]
     jobs = [JobRecord(seed=0, folder="runs", perplexity={}, epochs=epochs)]
     steps = Timings(vectors=before, training=each * sum(shares))

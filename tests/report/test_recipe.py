@@ -1,4 +1,4 @@
-"""How to get a candidate: commands and lines of Python that do what the page says of them."""
+"""How to get a candidate: commands and lines of Python that do as the page says."""
 
 import pathlib
 import shlex

@@ -54,7 +54,7 @@ def test_the_markup_is_made_of_the_data_in_the_page(folder):
 
 
 def test_a_comparison_writes_the_same_page_from_anywhere(folder, tmp_path, monkeypatch):
-    """Of its own figures, whatever is in the folder now."""
+    """The page has its own results, regardless of the files now in the folder."""
     monkeypatch.chdir(folder)
     comparison = results.load(".")
     page = write_page(folder).read_bytes()

@@ -1,4 +1,4 @@
-"""A training that was stopped and continues ends in the bits of one that was never stopped."""
+"""Training that was stopped and continues has the same bits as training without a stop."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def bits(model):
 
 
 def stopped_after(monkeypatch, steps):
-    """Send Ctrl-C to the process in the given step of trainings, counted over all of them."""
+    """Send Ctrl-C to the process in the given step, counted over all training runs."""
     batches, done = Trainer.epoch_batches, 0
 
     def counted(self, train, epoch=1):

@@ -1,4 +1,4 @@
-"""The loop over epochs: rates and figures of every batch, and which weights are left in place."""
+"""The loop over epochs: rates and values of every batch, and which weights are kept."""
 
 import math
 import time
@@ -18,7 +18,7 @@ SIZES = [3, 4, 1]
 
 
 class Text:
-    """What a trainer asks of its windows: how many tokens and targets to expect, and batches."""
+    """Windows, as a trainer uses them: numbers of tokens and targets to expect, and batches."""
 
     def __init__(self, n_tokens):
         self.training_counts = np.array([n_tokens])
@@ -37,7 +37,7 @@ class Layer(TrainingHooks, SimpleNamespace):
 
 
 class Counting(Trainer):
-    """A training that adds one to every weight in every batch, at a loss of two nats a token."""
+    """Trainer that adds one to every weight in every batch, at a loss of two nats per token."""
 
     def __init__(self, epochs, interrupt_at=None, seconds=None):
         self.weights = [np.zeros(1) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""What the tests of tree files share: a tree with everything in it, and bad files' errors."""
+"""Helpers for tests of tree files: a tree with everything in it, and bad files' errors."""
 
 import io
 

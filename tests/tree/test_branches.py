@@ -1,4 +1,4 @@
-"""What lies under each branch, against a walk of the tree by hand."""
+"""Words under each branch, against a walk of the tree by hand."""
 
 from fractions import Fraction
 
