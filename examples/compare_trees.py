@@ -1,7 +1,7 @@
-"""Build trees by several methods, train the same model on each, and print costs and perplexities.
+"""Train the same language model on several trees, and print training costs and perplexities.
 
 The text is Python's own documentation, which every installation has. The results are in the folder
-`which`; `hstree report which` writes a page of them.
+`which`; `hstree report which` writes a page with them.
 
     python examples/compare_trees.py
 """
@@ -12,7 +12,7 @@ TREES = ["huffman", "huffman arity=4", "classes", "flat"]
 
 
 def main() -> None:
-    """Print a line per tree, then the best one."""
+    """Print one line per candidate, then the best candidate."""
     train, _, _ = hstree.Corpus.read("builtin:python").splits()
     words = train.select_vocabulary(min_count=50)
     text = hstree.Corpus.read("builtin:python", vocabulary=words)

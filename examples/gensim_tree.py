@@ -1,4 +1,4 @@
-"""gensim on trees of hstree: a model on gensim's Huffman tree, then one on a tree of its vectors.
+"""Train gensim's CBOW on its own Huffman tree, on hstree's, and on a tree over learned vectors.
 
 The text is Python's own documentation, which every installation has.
 
@@ -56,7 +56,7 @@ def untrained(train: list[list[str]]) -> Word2Vec:
 
 
 def report(name: str, model: Word2Vec, train: list[list[str]], held_out: list[list[str]]) -> None:
-    """Train a model in gensim, and score held-out words by hstree's layer with gensim's weights."""
+    """Train a model in gensim, score held-out words with hstree's layer, and print one line."""
     began = time.perf_counter()
     model.train(train, total_examples=len(train), epochs=EPOCHS)
     seconds = time.perf_counter() - began
@@ -67,7 +67,7 @@ def report(name: str, model: Word2Vec, train: list[list[str]], held_out: list[li
 
 
 def windows(model: Word2Vec, lines: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean vector around each known word (B, d), and the words' ids (B,)."""
+    """Return the mean context vector of each known word (B, d), and the ids of the words (B,)."""
     vectors = model.wv.vectors
     hidden = []
     targets = []

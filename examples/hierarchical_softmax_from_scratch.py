@@ -1,13 +1,13 @@
-"""A hierarchical softmax in one file: NumPy alone, one comment per step.
+"""A language model with a hierarchical softmax in one file, in NumPy, with a comment per step.
 
     python examples/hierarchical_softmax_from_scratch.py             # on Python's documentation
     python examples/hierarchical_softmax_from_scratch.py corpus.txt  # one sentence per line
 
 A softmax over V words computes V scores for the probability of one word. Here the words are the
-leaves of a binary tree. The probability of a word is the product of the probabilities of all turns
-on the path from the root to it: about log2(V) decisions, each a logistic regression on the same
-hidden vector. The probabilities of all words sum to one. hstree has the same perplexity with the
-same options.
+leaves of a binary tree. Each node decides between its two children by a logistic regression on the
+hidden vector. The probability of a word is the product of the probabilities of about log2(V)
+decisions, those on the path from the root to the word. The probabilities of all words sum to one.
+hstree has the same perplexity with the same options.
 """
 
 import heapq
@@ -28,14 +28,15 @@ SEED = 0
 
 
 def main() -> None:
-    """Train a model of a word given the three words before it; print perplexities."""
-    # One sentence per line with `<eos>` at its end. Rare words are `<unk>`. A tenth is held out.
+    """Train a model that predicts a word from the three words before it; print perplexities."""
+    # One sentence per line, with `<eos>` at its end. The last tenth is the test text.
     text = Path(sys.argv[1]).read_text() if sys.argv[1:] else "\n".join(topics.values())
     lines = [[*line.split(), "<eos>"] for line in text.splitlines()]
     n_test = len(lines) // 10
     train = [word for line in lines[:-n_test] for word in line]
     test = [word for line in lines[-n_test:] for word in line]
     counts = Counter(train)
+    # Rare words are replaced by `<unk>`
     frequent = {word: n for word, n in counts.items() if n >= MIN_COUNT or word == "<eos>"}
     frequent["<unk>"] = len(train) - sum(frequent.values())
     words = sorted(frequent, key=lambda word: (-frequent[word], word))
@@ -57,7 +58,7 @@ def main() -> None:
 
 
 def windows(tokens: list[str], number: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the words before each position (T, CONTEXT), farthest first, and its word (T,)."""
+    """Return the ids of the words before each position (T, CONTEXT), and of its word (T,)."""
     ids = [number.get(word, number["<unk>"]) for word in tokens]
     padded = np.array([number["<eos>"]] * CONTEXT + ids)
     rows = np.lib.stride_tricks.sliding_window_view(padded, CONTEXT + 1)
@@ -67,12 +68,12 @@ def windows(tokens: list[str], number: dict[str, int]) -> tuple[np.ndarray, np.n
 class Huffman:
     """Binary tree over words in which frequent words are near the root.
 
-    `path` (V, L) holds the nodes on the path to each word, and `sign` (V, L) the turns there: +1 to
-    the first child, -1 to the second, 0 after the end of a shorter path.
+    `path` (V, L) has the nodes on the path to each word. `sign` (V, L) has the branch taken at each
+    node: +1 for the first child, -1 for the second, 0 after the end of a shorter path.
     """
 
     def __init__(self, counts: list[int]) -> None:
-        # Join the two lightest items until one is left. Items below V are words, others are nodes.
+        # Join the two items with the smallest counts until one is left. Items 0 to V - 1 are words.
         heap = [(count, item) for item, count in enumerate(counts)]
         heapq.heapify(heap)
         children = []
@@ -83,7 +84,7 @@ class Huffman:
             heapq.heappush(heap, (light + heavy, len(counts) + len(children)))
             children.append((first, second))
             weight.append((max(light, 0.5), max(heavy, 0.5)))
-        # Walk down from the root, the last node, and record the turns on the path to each item.
+        # From the root, the last node, down: record the nodes and branches on the path to each item
         paths: dict[int, list[tuple[int, int]]] = {len(counts) + len(children) - 1: []}
         for node in reversed(range(len(children))):
             path = paths.pop(len(counts) + node)
@@ -96,34 +97,34 @@ class Huffman:
         for word, path in paths.items():
             self.path[word, : len(path)] = [node for node, _ in path]
             self.sign[word, : len(path)] = [turn for _, turn in path]
-        # Log-odds of the first child. As biases, they make an untrained model the unigram model.
+        # Log-odds of the first child. With these biases, an untrained model is the unigram model.
         self.log_odds = np.array([np.log(light / heavy) for light, heavy in weight], np.float32)
         self.mean_length = np.average(np.abs(self.sign).sum(axis=1), weights=counts)
 
 
 class Model:
-    """Log-bilinear model: the hidden vector is a weighted sum of vectors of the words before."""
+    """Log-bilinear model: the hidden vector is a weighted sum of the preceding words' vectors."""
 
     def __init__(self, tree: Huffman, words: list[str], rng: np.random.Generator) -> None:
         self.tree = tree
         drawn = rng.standard_normal((len(words), DIM), np.float32) * np.float32(0.1)
-        self.vector = np.empty_like(drawn)  # (V, DIM) of words
+        self.vector = np.empty_like(drawn)  # (V, DIM) word vectors
         self.vector[np.argsort(words)] = drawn
-        self.position = np.ones((CONTEXT, DIM), np.float32)  # weights of the positions before
-        self.node = np.zeros((len(tree.log_odds), DIM), np.float32)  # a vector for each decision
+        self.position = np.ones((CONTEXT, DIM), np.float32)  # weights of the positions
+        self.node = np.zeros((len(tree.log_odds), DIM), np.float32)  # a weight vector per node
         self.bias = tree.log_odds.copy()
         parameters = [self.vector, self.position, self.node, self.bias]
         self.squares = {id(array): np.zeros(len(array)) for array in parameters}
 
     def forward(self, contexts: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the hidden vectors (B, DIM), and the scores (B, L) of the turns taken."""
+        """Return hidden vectors (B, DIM), and scores (B, L) of the branches on the paths."""
         hidden = np.einsum("bnd,nd->bd", self.vector[contexts], self.position)
         path = self.tree.path[targets]
         scores = np.einsum("bd,bld->bl", hidden, self.node[path]) + self.bias[path]
         return hidden, scores * self.tree.sign[targets]
 
     def perplexity(self, contexts: np.ndarray, targets: np.ndarray) -> float:
-        """Return exp of the mean negative log-probability of the words of a text."""
+        """Return exp of the mean negative log-probability of the targets."""
         nll = 0.0
         for start in range(0, len(targets), 4096):
             batch = slice(start, start + 4096)
@@ -134,11 +135,11 @@ class Model:
         return float(np.exp(nll / len(targets)))
 
     def step(self, contexts: np.ndarray, targets: np.ndarray) -> None:
-        """Move all parameters of a batch against the gradient of its summed loss."""
+        """Update the parameters by the gradient of the summed loss of a batch."""
         hidden, scores = self.forward(contexts, targets)
         path = self.tree.path[targets]
         sign = self.tree.sign[targets]
-        # d loss / d score: minus the probability of the other turn; 0 after the end of a path
+        # d loss / d score: minus the probability of the other branch; 0 after the end of a path
         error = -sign / (1 + np.exp(scores))
         grad_hidden = np.einsum("bl,bld->bd", error, self.node[path])
         grad_position = np.einsum("bnd,bd->nd", self.vector[contexts], grad_hidden)
@@ -149,7 +150,7 @@ class Model:
         self.adagrad(self.position, np.arange(CONTEXT), grad_position)
 
     def adagrad(self, parameter: np.ndarray, rows: np.ndarray, gradients: np.ndarray) -> None:
-        """Sum the gradients of each row; divide its step by the root of its squared sums."""
+        """Sum the gradients of each row, and divide its step by the root of its squared sums."""
         touched, slot = np.unique(rows, return_inverse=True)
         total = np.zeros((len(touched), *gradients.shape[1:]))
         np.add.at(total, slot, gradients)

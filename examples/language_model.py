@@ -1,4 +1,4 @@
-"""Train a language model on a Huffman tree; score a text, predict, sample, save and load.
+"""Train a language model on a Huffman tree, then score a text, predict, sample, save and load.
 
 The text is Python's own documentation, which every installation has.
 
@@ -11,7 +11,7 @@ CONTEXT = ["return", "the"]
 
 
 def main() -> None:
-    """Print perplexities, the most probable next words and some text."""
+    """Print the perplexity, the most probable next words and a sampled text."""
     train, valid, test = hstree.Corpus.read("builtin:python").splits()
     tree = hstree.build("huffman", train.select_vocabulary(min_count=5))
     model = hstree.LanguageModel(tree, dim=50, context=3, epochs=2).fit(train, valid)

@@ -1,6 +1,6 @@
 """Build trees from your own word vectors, and print their codes.
 
-The vectors here are drawn around three topics, so that words of a topic end up close together.
+The vectors in this example are drawn around three topics, so that words of a topic are neighbours.
 
     python examples/own_vectors.py
 """
@@ -18,17 +18,17 @@ TOPICS = {
 
 
 def main() -> None:
-    """Print each word's code in two trees over the same vectors."""
+    """Print the code of each word in two trees over the same vectors."""
     words = [word for topic in TOPICS.values() for word in topic]
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(len(TOPICS), 20))
-    # (12, 20) one vector per word: its topic's centre and noise
+    # (12, 20) vector of each word: the centre of its topic plus noise
     matrix = np.repeat(centres, 4, axis=0) + 0.1 * rng.normal(size=(len(words), 20))
     vectors = hstree.WordVectors(words, matrix, counts=range(len(words), 0, -1))
 
     trees = {
         "gmm": hstree.build("gmm", vectors),
-        "semantic": hstree.build("semantic", vectors),  # code lengths as in Huffman's tree
+        "semantic": hstree.build("semantic", vectors),  # with the code lengths of Huffman
     }
     print(f"{'word':<10}" + "".join(f"{name:<12}" for name in trees))
     codes = [paths_of(tree).strings for tree in trees.values()]

@@ -1,6 +1,7 @@
-"""Many classes with scikit-learn: the same data through several trees, with times and accuracies.
+"""Classify the same data with several trees in scikit-learn; print times and accuracies.
 
-The data are synthetic: 100 classes in 20 families, which a tree over the centroids can find.
+The data are synthetic: 100 classes in 20 families. A tree over the class means can find these
+families.
 
     python examples/sklearn_many_classes.py
 """
@@ -22,7 +23,7 @@ SAMPLES = 5_000
 
 
 def main() -> None:
-    """Fit four models of the same objective and print a line for each."""
+    """Fit four models with the same objective, and print one line per model."""
     X, y = families()
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     models = {
@@ -45,7 +46,7 @@ def main() -> None:
 
 
 def families() -> tuple[np.ndarray, np.ndarray]:
-    """Return X (SAMPLES, FEATURES) and y; the centre of a class is near that of its family."""
+    """Return X (SAMPLES, FEATURES) and y. The centre of a class is near that of its family."""
     rng = np.random.default_rng(0)
     family_centre = 2.0 * rng.standard_normal((FAMILIES, FEATURES))
     # (CLASSES, FEATURES) the centre of each class
