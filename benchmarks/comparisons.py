@@ -5,7 +5,7 @@ that a repeated command continues. Perplexities are means over random seeds, wit
 standard deviation. Speeds are measured at the end, all candidates alternately in one process.
 Candidates are written as for ``hstree compare``.
 
-frontier      README's table: perplexity and seconds from the text, until validation stops.
+frontier      README's table: perplexity and total seconds, until validation stops.
 mnih_hinton   Mnih & Hinton (2008): trees learned from vectors, on the Penn Treebank.
 goodman       Goodman (2001): class trees, on the Penn Treebank.
 morin_bengio  Morin & Bengio (2005): is-a trees, on Brown's corpus.
@@ -160,13 +160,13 @@ def costs(result: CandidateResult) -> dict[str, Any]:
 
 
 def seconds_from_text(result: CandidateResult) -> dict[str, float | None]:
-    """Return the columns of training speed, and of the seconds from the text to the model."""
+    """Return the columns of training speed, and of the total seconds."""
     if result.tree is None:
         return {}
     return {
         "tokens/s": result.training and result.training.median,
-        "s from text": result.timings.total,
-        "from text, times flat": result.from_text_times_flat,
+        "total s": result.timings.total,
+        "total s, times flat": result.from_text_times_flat,
     }
 
 

@@ -1,6 +1,6 @@
 """Perplexity of a language model in torch after equal seconds, by its output layer.
 
-`hstree.compare` trains the model with each candidate for the same seconds from the text, including
+`hstree.compare` trains the model with each candidate for the same time, including
 word vectors and trees. Results are means over random seeds with their standard deviation. Finished
 runs are kept in the folder, so that a repeated command continues. With several rates, each
 candidate has the best of them on validation (the option `rates` of the model).

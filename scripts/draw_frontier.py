@@ -27,7 +27,7 @@ def picture() -> str:
         "frontier",
         "Perplexity against time",
         "",
-        Axis("seconds from the text to the model (log scale)", "log"),
+        Axis("total seconds (log scale)", "log"),
         Axis("test perplexity, Penn Treebank"),
         ["output layer", "seconds", "test perplexity"],
         marks,

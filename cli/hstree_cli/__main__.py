@@ -1,7 +1,7 @@
 """Entry point of `hstree` and `python -m hstree_cli`.
 
-Ctrl-C and SIGTERM end the program with one line, even while it starts. Imports that take time are
-therefore inside the function.
+Ctrl-C and SIGTERM end the program with one line, even during its start. Slow imports are therefore
+inside the function.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NoReturn
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C or SIGTERM.
 
-    The imports of many packages run code that is compiled from a string. When a plain
-    KeyboardInterrupt leaves such code, Python later kills itself, whatever the exit status is.
+    Many packages run code that is compiled from a string when they are imported. If a plain
+    KeyboardInterrupt leaves such code, Python later kills itself, regardless of the exit status.
     """
 
 
-#: Seconds until a signal is sent again whose exception Python discarded.
+#: Seconds until a signal is sent again after Python discarded its exception.
 RETRY_DELAY = 0.05
 _received: list[int] = []  # signals for which an exception was raised
 _retries: list[threading.Timer] = []
@@ -66,9 +66,9 @@ def _interrupt(number: int, _: object) -> None:
 
 
 def _handle_discarded(discarded: sys.UnraisableHookArgs) -> None:
-    """Send a signal again whose exception Python discards in a finaliser or a callback.
+    """Send a signal again if Python discarded its exception in a finaliser or a callback.
 
-    An exception that this function raised would be discarded as well, so the signal is sent later.
+    An exception raised here would also be discarded, so the signal is sent after a delay.
     """
     global _is_discarding
     if not issubclass(discarded.exc_type, Interrupted):

@@ -1,4 +1,4 @@
-"""Inputs of commands: texts and their splits, vocabularies, models and contexts."""
+"""Inputs of commands: texts with their splits, vocabularies, models and contexts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_vocabulary(
 ) -> Vocabulary:
     """Read the file of ``--vocabulary``; refuse other options that select words."""
     refuse_options(
-        "--vocabulary selects the words already",
+        "--vocabulary already selects the words",
         min_count=min_count,
         max_size=max_size,
         no_unk=no_unk,
@@ -44,11 +44,11 @@ def read_vocabulary(
 def read_splits(
     corpus: str, options: SplitOptions | None = None, candidates: Iterable[Candidate] = ()
 ) -> Splits:
-    """Read the three splits of a corpus over one vocabulary; warn of lines in two of them.
+    """Read the three splits of a corpus with one vocabulary; warn of lines in two of them.
 
-    The words are those of the vocabulary file, or else the labels of the first tree in the order
-    of the training split, or else those of the training split, and ``<unk>`` if another split needs
-    it.
+    The words come from the vocabulary file, or else from the labels of the first tree, in the order
+    of the training split. Without either, they come from the training split, with ``<unk>`` if
+    another split needs it.
     """
     from hstree.data.splits import Splits
 
@@ -57,14 +57,14 @@ def read_splits(
     vocabulary = None
     if options.vocabulary is not None:
         vocabulary = read_vocabulary(options.vocabulary, min_count=min_count)
-    # Trees by their files; the labels of the first are the words, unless the user selects words
+    # Trees by file; the labels of the first tree are the words, unless the user selects words
     single = [candidate.single for candidate in candidates]
     trees = {candidate.file: candidate.tree for candidate in single if candidate.tree is not None}
     first_tree = None
     if vocabulary is None and min_count is None:
         first_tree = next(iter(trees.values()), None)
 
-    # The words are selected below, from the training split alone.
+    # The words are selected below, from the training split only
     read = partial(
         Corpus.read, vocabulary=Vocabulary([EOS], [0]), lower=options.lower, text=options.text
     )
@@ -83,7 +83,7 @@ def read_splits(
     _warn_of_seen_lines(splits, trees, has_labels=first_tree is not None)
     if min_count is not None and not splits.train.n_known_words:
         raise OptionError(
-            f"training split: --min-count {min_count}: no word but <unk> is left; select more words"
+            f"training split: --min-count {min_count} leaves no word but <unk>; use a lower value"
         )
     return splits
 
@@ -91,11 +91,11 @@ def read_splits(
 def _warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree], *, has_labels: bool) -> None:
     """Warn of held-out lines that are also in another split, or in the input of a tree.
 
-    If the words are the labels of a tree (`has_labels`), also warn of unknown words.
+    If the words are the labels of a tree (`has_labels`), unknown words are reported, too.
     """
     from hstree.data.splits import overlap, read_before
 
-    # Of the splits among each other, of the words, then of each tree
+    # Lines in two splits, in the vocabulary, then in the input of each tree
     train_lines = splits.train.source
     messages = [
         read_before(splits.test, train=train_lines),
@@ -111,7 +111,7 @@ def _warn_of_seen_lines(splits: Splits, trees: Mapping[str, Tree], *, has_labels
     for name, tree in trees.items():
         source = tree.meta.get("input")
         seen = read_before(splits.test, tree=source)
-        # What to do, where the tree was built from a text, not from vectors
+        # The option helps only if the tree was built from a text
         is_text = isinstance(source, dict) and source.get("kind") == "corpus"
         hint = " (--train-split-only)" if is_text else ""
         messages.append(seen and f"{name}: {seen}{hint}")
@@ -152,20 +152,20 @@ def load_models(model: Path, others: Sequence[Path] | None) -> BaseModel | Ensem
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text, separated by ASCII white space as in a corpus."""
+    """Split a text at ASCII white space, as a corpus is."""
     words = text.encode("utf-8", "surrogateescape").split()
     return [word.decode("utf-8", "surrogateescape") for word in words]
 
 
 def warn_of_unknown(words: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Return the distinct words that are not in a vocabulary, in order.
+    """Return the distinct unknown words, in order, and warn that they are mapped to ``<unk>``.
 
-    Warn that they are mapped to ``<unk>``. A model without that label refuses them.
+    There is no warning if the vocabulary has no ``<unk>``: the model then refuses the words.
     """
     unknown = list(dict.fromkeys(word for word in words if word not in vocabulary))
     if unknown and vocabulary.unk is not None:
         named = ", ".join(map(repr, unknown[:MAX_NAMED]))
         n_more = len(unknown) - MAX_NAMED
         more = f" and {n_more:,} more" if n_more > 0 else ""
-        warn(f"not among the model's words, read as {UNK}: {named}{more}")
+        warn(f"not in the vocabulary of the model, read as {UNK}: {named}{more}")
     return unknown

@@ -30,17 +30,17 @@ hstree finds the output layer for a large vocabulary.
 Start with one of these commands:
 
   hstree demo
-      Compare trees with the flat softmax on built-in text.
+      Compare trees and the flat softmax on a built-in text.
   hstree compare corpus.txt -o which
-      Compare them on your own text, in ten minutes.
+      Compare output layers on your text in ten minutes.
   hstree build --method huffman corpus.txt
-      Build a tree over the words of a text.
+      Build a tree from the words in a text.
   hstree evaluate tree.json corpus.txt --save model
-      Train a language model on it.
+      Train a language model with this tree.
 
 `hstree --help` lists all commands.
 """
-#: Examples at the end of the help pages; a page shows the lines of its command.
+#: Examples at the end of the help pages; each page shows the examples of its command.
 EXAMPLES = """
 hstree demo -o demo
 hstree compare corpus.txt -o which
@@ -91,12 +91,12 @@ def hstree(
         int | None,
         option("--threads", "Maximum number of threads (default: all cores).", "N", min=1),
     ] = None,
-    quiet: Annotated[bool, option("--quiet -q", "Show no progress.")] = False,
-    debug: Annotated[bool, option("--debug", "Also print the traceback of an error.")] = False,
+    quiet: Annotated[bool, option("--quiet -q", "Do not show progress.")] = False,
+    debug: Annotated[bool, option("--debug", "Print the traceback of an error.")] = False,
 ) -> None:
-    """Find the output layer for a large vocabulary: a hierarchical-softmax tree, or none.
+    """Find the best output layer for a large vocabulary: a hierarchical-softmax tree, or another.
 
-    Build trees by many methods, train the same model with each, and compare cost and perplexity.
+    Build trees with many methods, train the same model with each, and compare cost and perplexity.
     """
 
 
@@ -155,28 +155,28 @@ def exit_status(arguments: Sequence[str]) -> int:
         complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        return 0  # the reader of the output has enough
+        return 0  # the reader of the output has closed it
     except OSError as error:
-        # For all other files that cannot be written, the library raises its own error.
+        # Standard output; the library raises its own error for other files
         complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return BAD_INPUT
     except MemoryError:
-        complain("there is not enough memory for this")
+        complain("not enough memory")
         return BAD_INPUT
     except Exception as error:
-        # The library is loaded already: nothing else raises other exceptions.
+        # Only the library raises other exceptions, so it is loaded already
         from hstree.errors import HstreeError, OptionError, PluginError
 
         if not isinstance(error, HstreeError):
             raise
         is_foreign = isinstance(error, PluginError) and error.__cause__ is not None
-        hint = "; `hstree --debug COMMAND ...` prints its traceback" if is_foreign else ""
+        hint = "; `hstree --debug COMMAND ...` prints the traceback" if is_foreign else ""
         complain(f"{_with_flag(error, program)}{hint}")
         return WRONG_USAGE if isinstance(error, OptionError) else BAD_INPUT
 
 
 def _with_flag(error: Exception, program: Any) -> str:
-    """Return the message of an error, in which an option of a command has its flag as name."""
+    """Return the message of an error, with the flag of an option in place of its Python name."""
     name = getattr(error, "option", None)
     if name is None or error.owner:  # type: ignore[attr-defined]
         return str(error)

@@ -12,15 +12,16 @@ import typer
 if TYPE_CHECKING:
     from hstree.experiments.results import Stop
 
-#: Options with another name on the command line than in Python.
+#: Options whose name on the command line differs from their name in Python.
 TYPED = {"random_state": "seed", "n_jobs": "jobs"}
 #: Training options that are not options of a model under the same name.
 NOT_OF_MODELS = {"model", "seed", "epochs", "seconds"}
 CORPUS_KINDS = (
-    "a text (.txt, .gz, .xz, .bz2, .zst), a folder or '*.txt', nltk:NAME or builtin:python"
+    "a text file (.txt, .gz, .xz, .bz2, .zst), a folder, a pattern such as '*.txt', nltk:NAME, "
+    "builtin:python, or - for standard input"
 )
 CANDIDATE_HELP = (
-    'A candidate: a builder ("gmm epsilon=0.4"), a builder with a layer ("gmm + ngrams"), an '
+    'Candidate: a builder ("gmm epsilon=0.4"), a builder with a layer ("gmm + ngrams"), an '
     'output layer ("sampled samples=500")'
 )
 
@@ -54,10 +55,10 @@ def candidate_names() -> list[str]:
 
 
 def option(flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
-    """Describe an option; several flags are separated by spaces.
+    """Describe an option whose flags are separated by spaces.
 
-    ``readable=False``: an unreadable file is bad input, which the library reports. Typer would
-    report wrong usage.
+    With ``readable=False``, Typer does not check files. The library reports an unreadable file as
+    bad input, Typer would report wrong usage.
     """
     return typer.Option(*flags.split(), help=help, metavar=metavar, readable=False, **more)
 
@@ -66,26 +67,25 @@ argument: Any = functools.partial(typer.Argument, show_default=False, readable=F
 _training = functools.partial(option, rich_help_panel="Training", show_default=False)
 _reading = functools.partial(option, rich_help_panel="Reading a corpus")
 
-CorpusName = Annotated[
-    str, argument(metavar="CORPUS", help=f"A corpus: {CORPUS_KINDS}; - for standard input.")
-]
-TreeFile = Annotated[Path, argument(metavar="TREE", help="A tree: .json, .json.gz or .npz.")]
+CorpusName = Annotated[str, argument(metavar="CORPUS", help=f"Corpus: {CORPUS_KINDS}.")]
+TreeFile = Annotated[Path, argument(metavar="TREE", help="Tree file (.json, .json.gz or .npz).")]
 ModelFolder = Annotated[
     Path, argument(metavar="MODEL_DIR", help="Folder written by `hstree evaluate --save`.")
 ]
 With = Annotated[
     list[Path] | None,
-    option("--with", "Another model, whose probabilities are averaged; repeatable.", "MODEL_DIR"),
+    option("--with", "Average probabilities with this model (repeatable).", "MODEL_DIR"),
 ]
 Force = Annotated[bool, option("--force", "Replace existing files.")]
-Replace = Annotated[bool, option("--force", "Replace a different comparison in DIR.")]
+Replace = Annotated[bool, option("--force", "Replace a comparison in DIR that has other settings.")]
 JsonFile = Annotated[Path | None, option("--json", "Also write the results as JSON.", "FILE")]
 Jobs = Annotated[
     int | None,
-    option("--jobs -j", "Number of jobs that run in parallel processes; -1 for all cores.", "N"),
+    option("--jobs -j", "Number of parallel processes (-1: all cores).", "N"),
 ]
 Scheduler = Annotated[
-    str | None, option("--scheduler", "Run jobs on a Dask cluster: tcp://HOST:8786.", "ADDRESS")
+    str | None,
+    option("--scheduler", "Run jobs on a Dask cluster (tcp://HOST:8786).", "ADDRESS"),
 ]
 Seed = Annotated[int, option("--seed", "Random seed.", "S", min=0)]
 
@@ -108,9 +108,9 @@ MaxSize = Annotated[
 Lower = Annotated[bool, _reading("--lower", "Convert all words to lower case.")]
 VocabularyFile = Annotated[
     Path | None,
-    _reading("--vocabulary", "Use the words of a file written by `hstree vocab`.", "FILE"),
+    _reading("--vocabulary", "Use the words in a file written by `hstree vocab`.", "FILE"),
 ]
-AsText = Annotated[bool, _reading("--text", "Read files as text, whatever their names are.")]
+AsText = Annotated[bool, _reading("--text", "Read files as text, regardless of their extensions.")]
 
 # Training
 
@@ -127,7 +127,7 @@ Model = Annotated[
 Epochs = Annotated[int | None, _training("--epochs", "Maximum number of epochs.", "N", min=0)]
 Seconds = Annotated[
     float | None,
-    _training("--seconds", "Training time in seconds, per candidate, from the text on.", "S"),
+    _training("--seconds", "Maximum training time in seconds per candidate.", "S"),
 ]
 Dim = Annotated[int | None, _training("--dim", "Dimensionality of the word vectors.", "D")]
 BatchSize = Annotated[int | None, _training("--batch-size", "Number of tokens per batch.", "B")]
@@ -154,7 +154,7 @@ class CorpusOptions(WordOptions):
     train_split_only: Annotated[
         bool,
         _reading(
-            "--train-split-only", "Read only the first 80%, on which `hstree evaluate` trains."
+            "--train-split-only", "Read only the first 80%, as `hstree evaluate` for training."
         ),
     ] = False
     no_unk: Annotated[bool, _reading("--no-unk", "Do not add <unk> for unknown words.")] = False
@@ -165,10 +165,10 @@ class SplitOptions:
     """Options of commands that train on one part of a corpus and test on another."""
 
     valid: Annotated[
-        str | None, _reading("--valid", "Validation corpus, instead of a part of CORPUS.", "FILE")
+        str | None, _reading("--valid", "Validation corpus (default: a part of CORPUS).", "FILE")
     ] = None
     test: Annotated[
-        str | None, _reading("--test", "Test corpus, instead of a part of CORPUS.", "FILE")
+        str | None, _reading("--test", "Test corpus (default: a part of CORPUS).", "FILE")
     ] = None
     min_count: MinCount = None
     lower: Lower = False
@@ -194,10 +194,9 @@ class VectorTrainingOptions:
     learning_rate: LearningRate = None
 
     def model_options(self, **more: Any) -> dict[str, Any]:
-        """Return the options for `hstree.models.new_model`, and `more` of them.
+        """Return these options and `more` as options of `hstree.models.new_model`.
 
-        Options that are None were not typed. Raises OptionError for an option that the model does
-        not have.
+        An option that is None was not typed. Raises OptionError if the model has no such option.
         """
         from hstree._options import parse_options, typed_words
         from hstree.errors import OptionError
@@ -206,11 +205,11 @@ class VectorTrainingOptions:
         name, *pairs = typed_words(self.model) or [""]
         known = MODELS.get(name).options
         values = parse_options(name, known, pairs)
-        # Options of the command line are beside those in --model, which has others, too
+        # Options of the command line replace those with the same name in --model
         typed = {key: value for key, value in vars(self).items() if key not in NOT_OF_MODELS}
         for key, value in {**typed, "random_state": self.seed, **more}.items():
             if value is not None and all(option.name != key for option in known):
-                raise OptionError(f"the model {name} has no option {flag(key)}; leave it out")
+                raise OptionError(f"the model {name} has no option {flag(key)}; remove it")
             if value is not None:
                 values[key] = value
         return {"model": name, **values}
@@ -222,7 +221,7 @@ class TrainingOptions(VectorTrainingOptions):
 
     model: Model = "lbl"
     context: Annotated[
-        int | None, _training("--context", "Number of words before the target.", "N")
+        int | None, _training("--context", "Number of context words before the target.", "N")
     ] = None
     dropout: Annotated[float | None, _training("--dropout", "Dropout probability.", "P")] = None
     rates: Annotated[
@@ -235,17 +234,17 @@ class TrainingOptions(VectorTrainingOptions):
     ] = None
     device: Annotated[
         str | None,
-        _training("--device", "Device of PyTorch models: auto, cpu, cuda, cuda:1, mps.", "NAME"),
+        _training("--device", "Device for PyTorch models: auto, cpu, cuda, cuda:1, mps.", "NAME"),
     ] = None
 
     def stopping_rule(self, minutes: float | None = None) -> "Stop | None":
-        """Return the stopping rule, or None without one. Only one rule is accepted."""
+        """Return the stopping rule, or None if none was typed; refuse more than one."""
         from hstree.errors import OptionError
         from hstree.experiments.results import Epochs, Halving, Seconds
 
         rules = (self.epochs, self.seconds, minutes)
         if sum(rule is not None for rule in rules) > 1:
-            raise OptionError("--epochs, --seconds and --minutes exclude each other; give one")
+            raise OptionError("--epochs, --seconds and --minutes cannot be combined; use one")
         for name, value in (("--seconds", self.seconds), ("--minutes", minutes)):
             if value is not None and not 0 < value < 1e9:
                 raise OptionError(f"{name} is {value:g}; it must be above 0")
@@ -259,7 +258,7 @@ class TrainingOptions(VectorTrainingOptions):
 def spread_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of a command that is a class of options by the fields of the class.
 
-    Typer sees every field as an option. The command gets one object of each class.
+    Typer then sees every field as an option, and the command receives one object per class.
     """
     signature = inspect.signature(command, eval_str=True)
     classes: dict[str, Any] = {}
@@ -279,7 +278,7 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
             values[name] = options(**typed)
         command(**values)
 
-    # Typer reads the signature, or the annotations, depending on its version.
+    # Some versions of Typer read the signature, others the annotations
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
@@ -289,5 +288,5 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def flag(name: str) -> str:
-    """Return an option's Python name as it is typed: ``--max-size`` for "max_size"."""
+    """Return the flag of an option: ``--max-size`` for "max_size"."""
     return f"--{TYPED.get(name, name).replace('_', '-')}"

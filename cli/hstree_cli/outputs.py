@@ -1,6 +1,6 @@
 """Outputs of commands: checked before the work, written before anything is printed.
 
-A command passes all that it reads and writes to one call of `check_outputs`. No output may be an
+A command passes all its inputs and outputs to one call of `check_outputs`. No output may be an
 input or another output, lie inside one, or contain one.
 """
 
@@ -23,17 +23,17 @@ PAGE = "report.html"
 
 @contextmanager
 def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[list[Path]]:
-    """Write each output by its function, then run the body, which prints. Skip paths of None.
+    """Write each output with its function, then run the body, which prints. Skip paths of None.
 
-    The body gets the paths of the written files. An output that cannot be written is reported. The
-    other outputs and the body follow all the same, and the program ends with an error after the
-    body. The body runs last, so that an error of standard output loses nothing.
+    The body receives the paths of the written files. If an output cannot be written, the error is
+    reported, the other outputs and the body follow, and then the program ends with an error. The
+    body runs last, so that an error of standard output loses no file.
     """
     from hstree.errors import HstreeError
 
     has_failed = False
     files: list[Path] = []
-    # Hours of work may be in an output: another one that fails does not lose it
+    # An output may be the result of hours of work: a failure of another one must not lose it
     for path, write in outputs:
         if path is None:
             continue
@@ -43,9 +43,9 @@ def written(*outputs: tuple[Path | None, Callable[[Path], object]]) -> Iterator[
         except (HstreeError, OSError, MemoryError) as error:
             has_failed = True
             is_memory = isinstance(error, MemoryError)
-            reason = f"cannot write {path}: there is not enough memory" if is_memory else error
+            reason = f"cannot write {path}: not enough memory" if is_memory else error
             complain(str(reason))
-    # A reader that closed the pipe, such as `head`, must not hide that a file is missing
+    # A closed pipe, as with `head`, must not hide that a file could not be written
     try:
         yield files
         sys.stdout.flush()
@@ -68,9 +68,9 @@ class Output(NamedTuple):
 def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True) -> None:
     """Refuse outputs that cannot be written, must not be replaced, or overlap with other files.
 
-    `reads` contains the inputs of the command, as paths or as they were typed; "-" is standard
-    input. Values that are no paths (None, numbers) are skipped. Without `force`, existing files are
-    not replaced.
+    `reads` contains the inputs of the command, as paths or as typed text; "-" is standard input.
+    Values that are not paths (None, numbers) are skipped. Existing files are replaced only with
+    `force`.
     """
     from hstree._files import resolve_file
     from hstree.data.word_files import LABELS
@@ -94,19 +94,19 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
         if contents is not None and path.is_file():
             raise FileFormatError(f"{option} {path} is a file; name a folder")
 
-        # Files that are written, of a folder all that it will hold, with the labels of arrays
+        # All files that will be written, including files in a folder and labels of arrays
         targets = [path] if contents is None else [path / name for name in contents]
         targets += [file.with_suffix(LABELS) for file in targets if file.suffix == ".npy"]
         for target in targets:
             refuse_overlap(target, option, used)
             if target.exists() and not force:
                 raise FileFormatError(
-                    f"{target} exists; add --force to replace it, or choose another place with "
+                    f"{target} exists; add --force to replace it, or choose another path with "
                     f"{option}"
                 )
         used += targets
 
-        # A file can be created in the nearest folder that exists.
+        # Try to create a file in the nearest existing folder
         nearest = resolve_file(path).parent if contents is None else path
         while contents is not None and not nearest.exists() and nearest != nearest.parent:
             nearest = nearest.parent
@@ -115,32 +115,32 @@ def check_outputs(*outputs: Output, reads: Iterable[object], force: bool = True)
         except OSError as error:
             is_missing = isinstance(error, FileNotFoundError)
             reason = f"there is no folder {path.parent}" if is_missing else error.strerror or error
-            hint = f"choose another place with {option}"
+            hint = f"choose another path with {option}"
             raise FileFormatError(f"cannot write {path}: {reason}; {hint}") from error
 
 
 def refuse_overlap(output: Path, option: str, others: Iterable[Path]) -> None:
-    """Refuse an output that is one of some files and folders, lies inside one, or contains one.
+    """Refuse an output that equals one of `others`, lies inside it, or contains it.
 
-    Hard and symbolic links, including links inside a folder, count as the file that they lead to.
+    Hard and symbolic links, including links inside a folder, count as the file that they refer to.
     """
     from hstree.errors import FileFormatError
 
     output_ids = _identities(output)
     for other in others:
-        # A folder can contain a link to the output only if the output exists.
+        # A folder can contain a link to the output only if the output exists
         inside = other.rglob("*") if output.exists() and other.is_dir() else ()
         for path in chain([other], inside):
             path_ids = _identities(path)
             if output_ids[0] in path_ids or path_ids[0] in output_ids:
                 raise FileFormatError(
-                    f"{option} {output} is, contains or lies in {path}, which this command also "
-                    f"reads or writes; choose another place with {option}"
+                    f"{option} {output} overlaps with {path}, which this command also reads or "
+                    f"writes; choose another path with {option}"
                 )
 
 
 def _identities(path: Path) -> list[tuple[int, int] | str]:
-    """Return device and inode of a path and of each folder above it; its name if it is missing."""
+    """Return the device and inode of a path and of each parent folder; its name if missing."""
     real = Path(os.path.realpath(path))
     identities: list[tuple[int, int] | str] = []
     for part in (real, *real.parents):

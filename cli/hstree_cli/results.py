@@ -1,4 +1,4 @@
-"""Results of `evaluate`, `bootstrap` and `compare` as tables and lines of names and values."""
+"""Results of `evaluate`, `bootstrap` and `compare`, printed as tables and lists of values."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,21 +15,21 @@ from hstree_cli.terminal import say
 #: Columns of a comparison that a narrow terminal shows first.
 FIRST = (
     "valid",
-    "s from text",
+    "total s",
     "test",
     "vs flat",
-    "like for like",
-    "times flat",
+    "vs flat, same layer",
+    "speed/flat",
     "ln Z",
-    "one word, times flat",
-    "top 10, times flat",
+    "one-word speed/flat",
+    "top-10 speed/flat",
 )
 
 # Evaluations
 
 
 def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
-    """Print the epochs of `hstree evaluate`, its results, their conditions and written files."""
+    """Print the epochs, results, conditions and written files of `hstree evaluate`."""
     comparison = evaluation.comparison
     candidate = comparison.candidates[0]
     epochs = candidate.jobs[0].epochs
@@ -37,14 +37,14 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
         epochs_table = epoch_table(epochs)
         say(table(epochs_table.columns, epochs_table.rows))
 
-    # Why the training ended, and whose weights the results are of
+    # Why the training ended, and which weights were scored
     ended = "interrupted" if evaluation.interrupted else f"after {plural(len(epochs), 'epoch')}"
     validated = [epoch for epoch in epochs if epoch.valid is not None]
     if validated and not evaluation.interrupted:
         best = min(validated, key=lambda epoch: epoch.valid or 0.0)
         ended += f"; the weights of epoch {best.epoch} are kept"
 
-    # The table of a comparison with one candidate, and what it does not show
+    # The table of a comparison with one candidate, and values that the table lacks
     _print_table(comparison)
     perplexities = {
         "training sample": evaluation.train,
@@ -84,7 +84,7 @@ def _footnotes(comparison: Comparison) -> Facts:
     candidates = comparison.candidates
     lines: Facts = []
     if any(candidate.at_epoch_limit for candidate in candidates):
-        lines.append(("*", "stopped at the limit of epochs while validation was still improving"))
+        lines.append(("*", "stopped at the epoch limit while validation perplexity was falling"))
     lines += [(SAMPLED, sentence) for sentence in comparison.samples()]
     if any(candidate.perplexity["test"].sd is not None for candidate in candidates):
         seeds = plural(len(comparison.seeds), "seed")
@@ -96,18 +96,18 @@ def _footnotes(comparison: Comparison) -> Facts:
     elif blocks is not None:
         interval = f"{CONFIDENCE:.0%} interval over {blocks:,} blocks of test tokens"
         lines.append(("vs flat", f"difference in test perplexity, with its {interval}"))
-    lines += [("read before", sentence) for sentence in comparison.read_before()]
+    lines += [("test lines seen", sentence) for sentence in comparison.read_before()]
     return lines
 
 
 def _oov_rates(comparison: Comparison) -> tuple[str, str]:
-    """Return the rates of tokens out of vocabulary."""
+    """Return the fraction of out-of-vocabulary tokens in each split."""
     rates = [f"{split} {comparison.oov_rate(split):.2%}" for split in comparison.tokens]
     return "out of vocabulary", f"{', '.join(rates)} of the tokens"
 
 
 def _conditions(comparison: Comparison) -> Facts:
-    """Return the text, the words, the model and the stopping rule of all results."""
+    """Return the text, the vocabulary, the model and the stopping rule of a comparison."""
     vocabulary = comparison.vocabulary
     options = config_of(comparison.options)
     model, training = kind_of(options).model.describe(options)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CANDIDATES_HELP = (
     f'{opt.CANDIDATE_HELP}, a tree file, an ensemble ("2 x flat"), an n-gram model (kn5), or a '
-    "set: trees, approximations."
+    "named set (trees, approximations)."
 )
 DEMO_CORPUS = "builtin:python"
 DEMO_MIN_COUNT = 5
@@ -22,12 +22,12 @@ DEMO_CANDIDATES = ("huffman", "gmm", "classes", "flat", "kn3")
 
 
 def demo(
-    output: Annotated[Path, option("--output -o", "Folder of the results.", "DIR")] = Path("demo"),
+    output: Annotated[Path, option("--output -o", "Output folder.", "DIR")] = Path("demo"),
 ) -> None:
-    """Compare three trees, the flat softmax and an n-gram model on built-in text.
+    """Compare three trees, the flat softmax and an n-gram model on a built-in text.
 
-    The text is the documentation of Python; nothing is downloaded. Use `hstree compare`
-    for your own text.
+    The text is the documentation of Python; nothing is downloaded. `hstree compare` does
+    the same for your own text.
     """
     check_outputs(Output("-o", output, contents=()), reads=[])
     # Before the imports, which take a second
@@ -61,8 +61,8 @@ def compare(
         argument(metavar="CANDIDATE", help=CANDIDATES_HELP, autocompletion=opt.candidate_names),
     ] = None,
     *,
-    output: Annotated[Path, option("--output -o", "Folder of all runs and the results.", "DIR")],
-    plan: Annotated[bool, option("--plan", "List finished and planned jobs, and stop.")] = False,
+    output: Annotated[Path, option("--output -o", "Output folder for runs and results.", "DIR")],
+    plan: Annotated[bool, option("--plan", "List finished and planned jobs, then exit.")] = False,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
     force: opt.Replace = False,
@@ -71,29 +71,32 @@ def compare(
         float | None,
         option(
             "--minutes",
-            "Total minutes: all candidates train equally long, then the better half continues "
-            "(default: 10).",
+            "Maximum time in minutes for all candidates together; the better half continues after "
+            "each round (default: 10).",
             "M",
             rich_help_panel="Training",
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, option("--seeds", "Number of seeds, from --seed on.", "N", min=1)] = 1,
+    seeds: Annotated[
+        int, option("--seeds", "Number of seeds, starting from --seed.", "N", min=1)
+    ] = 1,
     training: opt.TrainingOptions,
 ) -> None:
     """Train the same model with several trees and output layers; compare cost and perplexity.
 
     By default, the candidates are the Huffman tree, a tree of Gaussian mixtures and
     word classes, each with and without n-gram features, sampled softmax, the flat
-    softmax and a Kneser-Ney model. By default, the comparison takes ten minutes: all
-    candidates train for the same time, including vector training and tree construction,
-    then the better half continues. The candidate with the lowest validation perplexity is
-    recommended.
+    softmax and a Kneser-Ney model. The default time is ten minutes. All candidates train
+    for the same time, including vector training and tree construction; then the better
+    half continues until time runs out. The candidate with the lowest validation perplexity
+    is recommended.
 
-    DIR contains results.json, results.csv, report.html and all runs. Finished runs are
-    not repeated: the same command continues an interrupted comparison, and new candidates
-    can be added. Under --minutes, where candidates share the time, all train again.
-    If a candidate is a tree file and no option selects words, the words are its labels.
+    DIR contains results.json, results.csv, report.html and all runs. The same command
+    continues an interrupted comparison; finished runs are not repeated. To add candidates,
+    repeat the command with the new names. With --minutes, candidates share the time, so a
+    new candidate makes all of them train again. If a candidate is a tree file and no option
+    selects words, the vocabulary is the set of its labels.
     """
     from hstree.experiments.candidate import parse_candidates
     from hstree.experiments.compare import compare as run
@@ -102,7 +105,7 @@ def compare(
     from hstree_cli.inputs import read_splits
     from hstree_cli.results import print_comparison
 
-    # All that was typed is checked before the text is read
+    # All options are checked before the text is read
     options: dict[str, Any] = training.model_options()
     stop = training.stopping_rule(minutes)
     parsed = parse_candidates(candidates, options) if candidates else None
@@ -126,10 +129,10 @@ def compare(
 
 
 def _print_plan(plan: "Plan") -> None:
-    """Print the jobs with their seconds, and the rounds of halving."""
+    """Print the jobs with their seconds, then the rounds of halving."""
     from hstree._text import format_number, plural
 
-    # A line per job; by halving, its seconds depend on how many rounds its candidate survives
+    # One line per job; with halving, its seconds depend on the last round of its candidate
     lines = []
     for job, planned in plan.jobs.items():
         seconds = format_number(planned.seconds, 1)
@@ -138,29 +141,30 @@ def _print_plan(plan: "Plan") -> None:
         state = "finished" if planned.is_finished else "to do"
         lines.append((job.candidate.name, str(job.seed), state, seconds))
     say(table(("candidate", "seed", "state", "seconds"), lines, ("candidate", "state")))
-    # Rounds of halving, then what is left to do
+    # Rounds of halving, then the number of jobs to do
     if plan.rounds:
         rounds = [
             f"{plural(planned.candidates, 'candidate')}, {format_number(planned.seconds, 1)} s each"
             for planned in plan.rounds
         ]
-        say(f"rounds, from the text on: {'; '.join(rounds)}")
+        say(f"rounds, total time: {'; '.join(rounds)}")
     n_finished = sum(planned.is_finished for planned in plan.jobs.values())
-    say(f"{n_finished} of {len(plan.jobs)} jobs are finished; without --plan the others run")
+    say(f"{n_finished} of {len(plan.jobs)} jobs are finished; run without --plan to finish all")
     trained = [planned for job, planned in plan.jobs.items() if job.candidate.is_trained]
     if any(planned.seconds is None for planned in trained):
-        say("-: known when the job is finished; --seconds and --minutes limit the seconds")
+        say("-: unknown until the job is finished; --seconds or --minutes sets a limit")
 
 
 def report(
     folder: Annotated[
-        Path, argument(metavar="DIR", help="Folder of `hstree compare`, or results.json in it.")
+        Path,
+        argument(metavar="DIR", help="Output folder of `hstree compare`, or results.json in it."),
     ],
 ) -> None:
-    """Write report.html: a self-contained page with a comparison's table, plots and trees.
+    """Write report.html, a self-contained page with the table, plots and trees of a comparison.
 
-    It opens in any browser and needs no network. The page of an unfinished comparison
-    names the candidates that are not finished.
+    The page opens in any browser and needs no network. If the comparison is unfinished, the
+    page names the missing candidates.
     """
     from hstree.experiments import results
     from hstree.report import write

@@ -1,7 +1,7 @@
-"""Tables and lines of names and values.
+"""Tables and lists of names and values.
 
-Every command imports this module, and so does every help page. The library is therefore imported
-inside functions.
+Every command and every help page imports this module. The library is therefore imported inside
+functions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GAP = 2
 
 
 def shortened(word: str, width: int = 24) -> str:
-    """Return a word of a corpus, printable and of at most `width` characters."""
+    """Return a printable word, shortened to `width` characters."""
     text = printable(word)
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
@@ -53,18 +53,17 @@ def table(
     bold: str | None = None,
     first: Sequence[str] = (),
 ) -> Group:
-    """Return a table of texts that breaks no name and no number.
+    """Return a table of texts whose names and numbers are never broken.
 
     In a pipe, the table is as wide as necessary, unless ``COLUMNS`` is set. On a narrow terminal,
-    it has the columns that fit, preferably those in `first`, and a note that names the other
-    columns. The line that begins with `bold` is bold. Columns are right-aligned, except those in
-    `text`.
+    it has the columns that fit, preferably those in `first`, and a note lists the other columns.
+    The line that begins with `bold` is bold. Columns are right-aligned, except those in `text`.
     """
     is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = shutil.get_terminal_size().columns if is_wrapped else 1 << 16
 
     full_widths = [max(map(_width, cells)) for cells in zip(columns, *lines, strict=True)]
-    # Titles and names may be broken at white space, and intervals are below their numbers.
+    # Titles and names can be broken at white space, and an interval can follow on a second line
     broken = [[re.sub(r"\s", "\n", title) for title in columns]]
     for name, *cells in lines:
         broken.append([re.sub(r"\s", "\n", name), *(c.replace(" [", "\n[") for c in cells)])
@@ -74,7 +73,7 @@ def table(
     shown = list(range(len(columns)))
     widths = full_widths
     if full_width > width:
-        # Add columns while they fit: the names, the columns in `first`, the others.
+        # Add columns while they fit: the names, the columns in `first`, then the others
         ranked = [columns.index(title) for title in first if title in columns]
         left = width
         chosen: list[int] = []
@@ -84,10 +83,10 @@ def table(
                 left -= min_widths[i] + _GAP
         shown = sorted(chosen)
         widths = min_widths
-        # The names get the rest of the width.
+        # The names get the remaining width
         widths[0] = min(full_widths[0], min_widths[0] + max(left, 0))
 
-    # In a pipe, Rich assumes 80 columns, but accepts a wider table.
+    # In a pipe, Rich assumes 80 columns, but accepts a wider table
     result = Table(**STYLE, width=None if is_wrapped else full_width)
     for i in shown:
         side: Any = "left" if columns[i] in text else "right"
@@ -106,7 +105,7 @@ def _width(text: str) -> int:
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
-    """Return names and values as aligned lines, wrapped at the width of the terminal."""
+    """Return names and values in two columns, wrapped at the width of the terminal."""
     column = max(len(name) for name, _ in rows) + 2
     return "\n".join(
         textwrap.fill(
@@ -134,23 +133,23 @@ def corpus_facts(corpus: Corpus) -> Facts:
     return [
         ("text", origin(corpus)),
         ("lines", f"{corpus.n_lines:,}"),
-        ("tokens", f"{tokens:,}, one <eos> per line included"),
+        ("tokens", f"{tokens:,}, including one <eos> per line"),
         ("out of vocabulary", f"{corpus.n_oov:,} ({corpus.n_oov / tokens:.2%})"),
         ("vocabulary", f"{len(words):,} words, sha256 {words.sha256[:16]}"),
     ]
 
 
 def input_facts(tree: Tree) -> Facts:
-    """Return the builder options and the input that a tree file records."""
+    """Return the options of the builder and the input, as recorded in a tree file."""
     rows: Facts = []
     for key, value in tree.meta.items():
         if key not in ("method", "input", "hstree") and (text := _recorded(value)):
             rows.append((key.replace("_", " "), text))
-    # The meta of a file may hold anything: only what has the expected form is shown
+    # The meta of a file may contain any values; only those of the expected form are shown
     source = tree.meta.get("input")
     if isinstance(source, dict):
         name = str(source.get("name", source.get("kind", "-")))
-        # Lines of a corpus, or else the hash of the input
+        # The lines of a corpus, or else the hash of the input
         match source.get("lines"), source.get("sha256"):
             case [int(first), int(last)], _:
                 name += f", lines {first + 1:,} to {last:,}"
@@ -167,7 +166,7 @@ def input_facts(tree: Tree) -> Facts:
 
 
 def _recorded(value: object) -> str:
-    """Return a recorded value on one line, such as "number=4, by=exchange"; of lists, the ends."""
+    """Return a recorded value on one line: "number=4, by=exchange"; a list as "1 to 9"."""
     match value:
         case dict():
             parts = {key: _recorded(part) for key, part in value.items()}

@@ -30,8 +30,8 @@ _is_quiet = ContextVar("hstree quiet", default=False)
 def printable(text: str, keep: str = "") -> str:
     """Escape control characters as `hstree._text.printable` does.
 
-    The library is only imported for texts that have control characters. Help pages would wait for
-    the import. After Ctrl-C during the import of NumPy, NumPy cannot be imported again.
+    The library is imported only for texts with control characters: the import would delay help
+    pages, and after Ctrl-C during the import of NumPy, NumPy cannot be imported again.
     """
     if text.isprintable():
         return text
@@ -54,9 +54,9 @@ def complain(message: str) -> None:
 def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
     """Run the body with the options of the program.
 
-    The body computes with at most `threads` threads: numerical libraries are loaded later and read
-    the environment variable. If `quiet`, no progress is shown. If `debug`, the traceback of an
-    error is printed. Warnings of the library are printed as warnings of the program.
+    The body uses at most `threads` threads: numerical libraries are loaded later and read the
+    environment variable. If `quiet`, no progress is shown. If `debug`, the traceback of an error is
+    printed. Warnings of the library are printed as warnings of the program.
     """
     token = _is_quiet.set(quiet)
     show_by_default = warnings.showwarning
@@ -64,7 +64,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
     def show_as_line(
         message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any
     ) -> None:
-        # Others, such as deprecations, are for developers
+        # Other warnings, such as deprecations, are for developers
         if issubclass(category, UserWarning):
             warn(str(message))
         else:
@@ -79,7 +79,7 @@ def running(*, threads: int | None, quiet: bool, debug: bool) -> Iterator[None]:
         if debug and not isinstance(error, BrokenPipeError):
             from hstree.errors import HstreeError
 
-            # Python prints those of other errors
+            # Python prints the traceback of every other error
             if isinstance(error, HstreeError | OSError | MemoryError):
                 sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         raise
@@ -118,8 +118,8 @@ def showing_progress(
 ) -> Iterator[None]:
     """Show the progress of the body as bars or lines, unless the program is quiet.
 
-    After Ctrl-C, training in a `folder` can be continued from there. The body runs `jobs` jobs in
-    parallel, or runs them on the cluster of a `scheduler`.
+    After Ctrl-C, the error states that the work in `folder` can be continued. The body runs `jobs`
+    jobs in parallel, or runs them on the cluster of a `scheduler`.
     """
     with ExitStack() as stack:
         if not _is_quiet.get():
@@ -138,7 +138,7 @@ def showing_progress(
             if folder is None:
                 raise
             complain(
-                f"interrupted; all finished runs are kept in {folder}, and the same command "
-                "continues from there"
+                f"interrupted; finished runs are kept in {folder}, and the same command continues "
+                "the work"
             )
             raise typer.Exit(INTERRUPTED) from None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from hstree.experiments.candidate import Candidate
 
 ROUNDS_HELP = (
-    'Candidate of each round after the first, built from vectors: gmm, "classes '
-    'cluster_by=vectors" (default: gmm). The last one is used in all later rounds.'
+    'Candidates of the rounds after the first, built from vectors: gmm, "classes '
+    'cluster_by=vectors" (default: gmm). The last candidate is used in all later rounds.'
 )
 #: Accepted endings of files of word vectors.
 VECTOR_ENDINGS = (".vec", ".txt", ".bin", ".npy")
@@ -27,15 +27,15 @@ C_HELP = (
 )
 #: Formats of a file of samples.
 SAMPLES = (
-    'one per line, as "label,label feature:value ..." after an optional line N D L, or as '
-    '"__label__a __label__b text" of fastText.'
+    'one per line: "label,label feature:value ..." after an optional header line "N D L", or '
+    '"__label__a __label__b text" as in fastText.'
 )
 METHOD_HELP = (
     'Method with its options, such as "kmeans arity=16" (default: "kmeans arity=10 '
     'max_leaves=100").'
 )
-#: Reason why no option selects words if a tree is given.
-WORDS_OF_TREE = "the words are the tree's labels"
+#: Reason why no option may select words if a tree is given.
+WORDS_OF_TREE = "the vocabulary is the set of labels in the tree"
 #: Numbers of most probable labels that are scored.
 KS = (1, 3, 5)
 
@@ -64,12 +64,12 @@ def evaluate(
 ) -> None:
     """Train a model with one tree or output layer and print its perplexity.
 
-    By default, the last 10% of the lines of CORPUS are the test split and the 10% before
-    them the validation split. With only one of --valid and --test, the other split is the
-    last 10%. The vocabulary is that of the tree, or else the words of the training split.
-    Training takes at most 20 epochs. After Ctrl-C, the best weights so far are kept, and the
-    same command continues (with --force if its outputs exist). `hstree score` scores a saved
-    model.
+    By default, the last 10% of the lines in CORPUS are the test split, and the 10% before
+    them are the validation split. If only --valid or only --test is given, the other split
+    is the last 10%. The vocabulary is that of the tree, or that of the training split if
+    there is no tree file. Training takes at most 20 epochs. Ctrl-C stops the training and
+    keeps the best weights so far; the same command continues it (with --force if its
+    outputs exist). `hstree score` applies a saved model to another text.
     """
     from hstree._files import cache_folder, json_hash, remove_unused
     from hstree.experiments import results
@@ -83,12 +83,12 @@ def evaluate(
     stop = training.stopping_rule()
 
     def warn_if_interrupted(trained: Any) -> None:
-        """Say what follows; the scoring of the model takes a moment."""
+        """Warn of an interrupted training before the model is scored, which takes a moment."""
         if trained.history_.interrupted:
             hint = " with --force" if save or json or vectors_out else ""
             warn(
-                "interrupted: the results will be those of the best weights so far, which takes a "
-                f"moment (Ctrl-C again ends at once); the same command{hint} continues"
+                "interrupted: scoring the best weights so far (Ctrl-C again ends at once); the "
+                f"same command{hint} continues the training"
             )
 
     with showing_progress():
@@ -105,7 +105,7 @@ def evaluate(
             force=force,
         )
         splits = read_splits(corpus, reading, [parsed])
-        # The same command finds its interrupted training by what it depends on
+        # The key of all inputs and options, by which the same command finds its checkpoint
         texts = [part.record for part in splits]
         key = json_hash({"candidate": parsed.name, "texts": texts, "stop": str(stop), **options})
         work = cache_folder() / "evaluations" / key[:16]
@@ -140,7 +140,7 @@ def bootstrap(
         argument(metavar="CANDIDATE", help=ROUNDS_HELP, autocompletion=opt.builder_names),
     ] = None,
     *,
-    output: Annotated[Path, option("--output -o", "Folder of all rounds.", "DIR")],
+    output: Annotated[Path, option("--output -o", "Output folder for all rounds.", "DIR")],
     rounds: Annotated[
         int | None,
         option(
@@ -153,11 +153,11 @@ def bootstrap(
     reading: opt.SplitOptions,
     training: opt.TrainingOptions,
 ) -> None:
-    """Build trees from the word vectors of models that were trained on earlier trees.
+    """Build trees in rounds, each from the word vectors of the best model so far.
 
-    The first round trains a model on a random tree. Each later round builds a tree from the
-    mean predicted vectors of the best model so far, and trains a model on it. The rounds are
-    candidates of a comparison in DIR. Finished rounds are not repeated.
+    The first round trains a model with a random tree. Each later round builds a tree from the
+    mean predicted vectors of the best model so far, and trains a model with this tree. DIR
+    contains a comparison whose candidates are the rounds. Finished rounds are not repeated.
     """
     from hstree.experiments.bootstrap import bootstrap as bootstrap_rounds
     from hstree.experiments.candidate import Candidate
@@ -192,13 +192,15 @@ def embed(
         str,
         argument(
             metavar="CANDIDATE",
-            help='A candidate that needs only a text: huffman, classes, "sampled samples=500", or '
-            "a tree file (default: huffman).",
+            help='Candidate that needs only a text: huffman, classes, "sampled samples=500", or a '
+            "tree file (default: huffman).",
             autocompletion=opt.candidate_names,
         ),
     ] = "huffman",
     *,
-    output: Annotated[Path, option("--output -o", "A .vec, .txt, .bin or .npy file.", "FILE")],
+    output: Annotated[
+        Path, option("--output -o", "Output file (.vec, .txt, .bin or .npy).", "FILE")
+    ],
     force: opt.Force = False,
     vocabulary: opt.VocabularyFile = None,
     reading: opt.WordOptions,
@@ -206,13 +208,13 @@ def embed(
 ) -> None:
     """Train word vectors on every line of a corpus, as word2vec does.
 
-    Binary trees with one code per word, such as the Huffman tree, train word by word if
-    the extra fast is installed. --model "cbow online=false" or --batch-size selects training
-    in batches, which all other output layers use.
+    If the extra fast is installed, binary trees with one code per word, such as the Huffman
+    tree, are trained word by word. All other output layers are trained in batches. --model
+    "cbow online=false" or --batch-size selects batches for every output layer.
 
-    The words are sorted by frequency and include <eos> and, if there is one, <unk>.
-    gensim reads .vec, .txt and .bin with load_word2vec_format. Only .npy records the training
-    text, so that a tree built from the vectors warns of test lines in it.
+    The words are sorted by frequency and include <eos>, and <unk> if the text has unknown
+    words. gensim reads .vec, .txt and .bin with load_word2vec_format. Only .npy records the
+    training text, so that later commands can warn of test lines in it.
     """
     from hstree._files import cache_folder
     from hstree._text import plural
@@ -229,7 +231,7 @@ def embed(
     check_outputs(Output("-o", output, VECTOR_ENDINGS), reads=reads, force=force)
 
     with showing_progress():
-        # The labels are checked before the training, since the file may not be able to hold them
+        # The labels are checked before the training: not every file format can hold all labels
         text = _read_for_embedding(corpus, parsed, vocabulary, reading).select_words()
         tree = parsed.build(text, training.seed, None) if parsed.has_tree else None
         spec = parsed.spec(text.counted_vocabulary(), tree)
@@ -239,8 +241,8 @@ def embed(
         trained = untrained.fit(text, checkpoints=cache_folder() / "checkpoints")
         if trained.history_.interrupted:
             warn(
-                "interrupted: the vectors of the weights so far are written; the same command "
-                "with --force continues"
+                "interrupted: writing the vectors trained so far; the same command with --force "
+                "continues the training"
             )
         vectors = trained.vectors(text)
         # Checkpoints stay until the file is written
@@ -273,12 +275,12 @@ def _check_embedding(model: str, is_language_model: bool, candidate: "Candidate"
         )
     if candidate.source is None and candidate.is_trained and candidate.models == 1:
         return
-    # Several models, an n-gram model, or a tree that is built from vectors
-    hint = 'give one candidate, such as "huffman"'
+    # An ensemble, an n-gram model, or a tree that is built from vectors
+    hint = 'use one such as "huffman"'
     if candidate.source is not None and candidate.models == 1:
         build = f"`hstree build --method '{candidate.tree_candidate}' VECTORS -o tree.json`"
-        hint = f"{build}, then give tree.json in its place"
-    raise OptionError(f"{candidate} is not a single layer that needs only a text; {hint}")
+        hint = f"run {build} and use tree.json as the candidate"
+    raise OptionError(f"{candidate} is not one output layer that needs only a text; {hint}")
 
 
 def _read_for_embedding(
@@ -291,7 +293,7 @@ def _read_for_embedding(
     from hstree.data.corpus import Corpus
     from hstree_cli.inputs import read_vocabulary, read_with_labels, refuse_options
 
-    # The labels of a tree are the words; options that select words are an error then
+    # The labels of a tree file are the words, so options that select words are refused
     selection: dict[str, Any] = {"min_count": reading.min_count, "max_size": reading.max_size}
     if candidate.tree is not None:
         refuse_options(WORDS_OF_TREE, vocabulary=vocabulary, **selection)
@@ -313,7 +315,7 @@ def classify(
     method: Annotated[
         str | None, option("--method -m", METHOD_HELP, "METHOD", autocompletion=opt.builder_names)
     ] = None,
-    output: Annotated[Path, option("--output -o", "Folder of the model.", "DIR")] = Path("labels"),
+    output: Annotated[Path, option("--output -o", "Output folder.", "DIR")] = Path("labels"),
     json: opt.JsonFile = None,
     force: opt.Force = False,
     C: Annotated[float | None, option("--C", C_HELP, "C")] = None,
@@ -322,9 +324,9 @@ def classify(
 ) -> None:
     """Train a multi-label classifier and print the precision of its most probable labels.
 
-    The classifier is a probabilistic label tree: a tree of any method, built from the
-    labels' feature sums or frequencies, with a linear model for each child. In Python,
-    `ProbabilisticLabelTreeClassifier.load("labels")` reads it.
+    The classifier is a probabilistic label tree: a tree with a linear model for each child.
+    Any method can build the tree, from the feature sums or the frequencies of the labels.
+    In Python, `ProbabilisticLabelTreeClassifier.load("labels")` loads the model.
     """
     from hstree import metrics
     from hstree._files import write_json
@@ -360,9 +362,9 @@ def classify(
         if has_texts:
             model.words_ = train_data.words
 
-    # Labels of test texts alone have the last columns
+    # Labels that occur only in the test file are in the last columns
     scores.resize(test_data.Y.shape)
-    # Percentages at each k; propensities are those of the training labels
+    # Percentages for each k; propensities come from the training labels
     weight = metrics.inverse_propensity(train_data.Y)
     precisions = [
         {

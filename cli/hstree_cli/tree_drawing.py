@@ -1,4 +1,4 @@
-"""Drawings of a tree: its top levels, and the codes of a label."""
+"""Drawings of the top levels of a tree, and of the codes of a label."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -26,7 +26,7 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
     if tree.n_nodes == 0:
         return Text(f"one label and no node: {shortened(tree.labels[0])}")
     root = Drawing(Text(f"{_node(tree, 0)}  {tree.n_labels:,} labels"))
-    # Nodes of a level, each with the drawing that its branches are added to
+    # The nodes of a level, each with the drawing to which its branches are added
     level = [(0, root)]
     for _ in range(depth):
         below = []
@@ -43,8 +43,8 @@ def draw_top(branches: Branches, depth: int) -> RenderableType:
 
 
 def draw_codes(tree: Tree, branches: Branches, word: str, depth: int) -> Iterator[RenderableType]:
-    """Yield the codes of a word, the shortest first; each is drawn to `depth` decisions."""
-    # Of many codes, the shortest are the likeliest in an untrained model
+    """Yield drawings of the codes of a word, shortest first, each with up to `depth` decisions."""
+    # In an untrained model, the shortest codes are the most probable ones
     label = tree.label_id(word)
     codes = sorted(tree.codes(word), key=len)
     name = shortened(word)
@@ -63,12 +63,12 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
     """Draw the decisions of a code: the chosen branch and the most probable other branches."""
     tree = branches.tree
     rows = Table(**STYLE)
-    # On a narrow terminal, only the last column is wrapped.
+    # On a narrow terminal, only the last column is wrapped
     rows.add_column("node", overflow="fold", max_width=24, no_wrap=True)
     for name in ("branch", "fraction"):
         rows.add_column(name, justify="right", overflow="fold", no_wrap=True)
-    rows.add_column("holds", overflow="fold")
-    # The branch of the code in bold, then the likeliest others of the node
+    rows.add_column("content", overflow="fold")
+    # The branch of the code in bold, then the most probable other branches of the node
     for node, taken in decisions:
         others = branches.of(node)
         chosen = others.pop(taken)
@@ -86,10 +86,10 @@ def _draw_code(branches: Branches, decisions: list[tuple[int, int]]) -> Renderab
 def _likeliest(
     tree: TreeArrays, branches: list[Branch], n: int
 ) -> Iterator[tuple[Branch | None, str, str]]:
-    """Yield the n most probable branches, each with its fraction of the counts and its contents.
+    """Yield the n most probable branches, each with its fraction of the counts and its content.
 
-    If a node has at most n branches, they keep their order. The contents are the node below a
-    branch and its most frequent words. The other branches come last, as one entry without branch.
+    If a node has at most n branches, they keep their order. The content is the node below a branch
+    and its most frequent words. The last entry stands for all other branches; its branch is None.
     """
     if len(branches) > n:
         branches = sorted(branches, key=lambda branch: (-branch.fraction, branch.edge))

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from hstree.data.vocabulary import Vocabulary
 
 INPUT_HELP = (
-    "A corpus, words with counts (.tsv, .csv), or vectors (.npy, .vec, .bin, GloVe .txt); the "
-    "method determines which."
+    "Corpus, words with counts (.tsv, .csv), or vectors (.npy, .vec, .bin, GloVe .txt), depending "
+    "on the method."
 )
-TREE_HELP = "The tree: .json, .json.gz or .npz."
+TREE_HELP = "Output file (.json, .json.gz or .npz)."
 METHOD_HELP = 'Method with its options, such as "gmm epsilon=0.4"; `hstree methods` lists all.'
 
 
@@ -42,10 +42,12 @@ def _all_names() -> list[str]:
 def methods(
     names: Annotated[
         list[str] | None,
-        argument(metavar="NAME", help="Names to describe in full.", autocompletion=_all_names),
+        argument(
+            metavar="NAME", help="Names to describe with all options.", autocompletion=_all_names
+        ),
     ] = None,
 ) -> None:
-    """List all builders, layers and models, or describe some with their options.
+    """List all builders, layers and models, or describe some of them with their options.
 
     A candidate is a builder, a builder with a layer ("gmm + ngrams"), an output layer, or
     an n-gram model. Options follow as key=value.
@@ -69,13 +71,13 @@ def methods(
         records = registry.all()
         lines = [(f"  {name}", record.summary) for name, record in records.items()]
         for name in registry.native:
-            # One whose package is not installed has no record
+            # A name without a record: its package is not installed
             if name not in records:
                 remedy = f"Needs another package; `hstree methods {name}` names it."
                 lines.append((f"  {name}", remedy))
         say(facts(lines))
     say("\nN-gram models")
-    say(facts([("  kn2 to kn7", "Kneser-Ney models of the last words, which are candidates.")]))
+    say(facts([("  kn2 to kn7", "Kneser-Ney models of order 2 to 7, which can be compared.")]))
     say("\nSets of candidates")
     say(facts([(f"  {name}", summary) for name, summary in SETS.items()]))
     # Plugins that cannot be used
@@ -85,13 +87,13 @@ def methods(
 
 
 def _describe(name: str, registries: dict[str, Any]) -> RenderableType:
-    """Return the descriptions of everything with a name."""
+    """Return the description of everything that has this name."""
     from hstree._options import suggestion
     from hstree.errors import OptionError
     from hstree.experiments.candidate import SETS, Candidate, candidates_in_set
     from hstree.models import config_of
 
-    # A set, an n-gram model, or all records of the name: a layer may be called like a builder
+    # A set, an n-gram model, or all records of the name: a builder and a layer may share it
     if name in SETS:
         candidates = candidates_in_set(name, config_of({}))
         lines = [(2, SETS[name]), *((4, str(candidate)) for candidate in candidates)]
@@ -114,7 +116,7 @@ def _record_entry(title: str, record: Any) -> RenderableType:
     from hstree.data.vocabulary import Vocabulary
     from hstree.tree import Tree
 
-    # A builder has a text about its input, a layer the type of it, a model neither
+    # A builder describes its input, a layer has the type of its input, a model has neither
     layer_inputs: dict[Any, str] = {Tree: "a tree", Vocabulary: "the words of a corpus"}
     input_text = getattr(record, "takes_text", layer_inputs.get(getattr(record, "takes", ""), ""))
     provider = "" if record.package == "hstree" else f", from {record.package}"
@@ -141,17 +143,17 @@ def _entry(name: str, kind: str, lines: list[tuple[int, str]]) -> RenderableType
 @opt.spread_options
 def vocab(
     corpus: opt.CorpusName,
-    output: Annotated[Path, option("--output -o", "The vocabulary.", "FILE")] = Path("vocab.tsv"),
+    output: Annotated[Path, option("--output -o", "Output file.", "FILE")] = Path("vocab.tsv"),
     *,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
     force: opt.Force = False,
     reading: opt.CorpusOptions,
 ) -> None:
-    """Count the words of a corpus into a file of word<TAB>count lines.
+    """Count the words in a corpus and write a file of word<TAB>count lines.
 
-    The first line records the text and its lines, so that later commands notice test
-    lines among them.
+    The first line of the file records the lines that were counted, so that later commands
+    can warn of test lines among them.
     """
     from hstree.data.corpus import Corpus
 
@@ -165,9 +167,9 @@ def vocab(
 def _read_words(
     read: Callable[..., Any], options: opt.CorpusOptions, words: "Vocabulary | None" = None
 ) -> Any:
-    """Return what a function reads with the options; of a corpus, all lines or the training split.
+    """Read an input with these options; read only the training split of a corpus if selected.
 
-    The words of a corpus are `words`, or those that the options select.
+    The vocabulary of a corpus is `words`, or the words that the options select.
     """
     from hstree.data.corpus import Corpus
 
@@ -195,7 +197,7 @@ def build(
     output: Annotated[Path, option("--output -o", TREE_HELP, "FILE")] = Path("tree.json"),
     seed: opt.Seed = 0,
     labels: Annotated[
-        Path | None, option("--labels", "Words of a .npy file, one per line.", "FILE")
+        Path | None, option("--labels", "Labels of the rows of a .npy file, one per line.", "FILE")
     ] = None,
     jobs: opt.Jobs = None,
     scheduler: opt.Scheduler = None,
@@ -203,11 +205,11 @@ def build(
     reading: opt.CorpusOptions,
     vocabulary: opt.VocabularyFile = None,
 ) -> None:
-    """Build a tree.
+    """Build a tree from a corpus, word counts or word vectors.
 
-    `hstree methods gmm` shows the options of a method. If INPUT contains vectors,
-    --vocabulary selects the words of the tree. Words without a vector are in a separate
-    Huffman tree beside the others.
+    `hstree methods gmm` shows the options of the method gmm. If INPUT contains vectors,
+    --vocabulary selects the words of the tree. Words without a vector are placed in a
+    separate Huffman tree under the same root.
     """
     import hstree
     from hstree.data.corpus import Corpus
@@ -215,7 +217,7 @@ def build(
     from hstree_cli.inputs import read_vocabulary
 
     builder, options = parse_method(method, seed)
-    # Files that are read, which the output must not replace
+    # Input files, which the output must not replace
     files = [
         value
         for value in options.values()
@@ -239,7 +241,7 @@ def build(
     if isinstance(data, Corpus):
         rows.append(("text", origin(data)))
     if getattr(data, "named_by_index", False):
-        rows.append(("rows", "named by index: give --labels FILE, or a .labels.tsv beside them"))
+        rows.append(("rows", "named by index; --labels FILE or a .labels.tsv file supplies names"))
     say(facts([*rows, ("written", str(output))]))
 
 
@@ -256,7 +258,7 @@ def _open_input(
     from hstree.data.vectors import WordVectors
     from hstree_cli.inputs import refuse_options
 
-    # An option of another input is an error, not ignored
+    # Options that do not apply to the input are refused, not ignored
     read = partial(open_input, input, builder, labels=labels)
     data: Corpus | Vocabulary | WordVectors = _read_words(read, options, words)
     if not isinstance(data, WordVectors):
@@ -269,7 +271,7 @@ def _open_input(
 def parse_method(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
     """Return the builder that ``--method`` names, and the values of its options.
 
-    Raises OptionError when there is no such builder, or an option cannot have its value.
+    Raises OptionError if there is no such builder, or if an option has an invalid value.
     """
     from hstree._options import parse_options, typed_words
     from hstree.builders import builder
@@ -279,7 +281,7 @@ def parse_method(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
     if "+" in pairs:
         command = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])
         raise OptionError(
-            f"{method!r} also names a layer, which a tree does not have; `{command}` trains it"
+            f"{method!r} includes an output layer, which a tree cannot have; `{command}` trains it"
         )
     named = builder(name)
     options = parse_options(name, named.options, pairs)
@@ -293,21 +295,21 @@ def parse_method(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
 
 
 def check(tree: opt.TreeFile) -> None:
-    """Check a tree file and print the rules of the format that it breaks, one per line."""
+    """Check a tree file and print each rule of the format that it breaks."""
     from hstree.errors import TreeError
     from hstree.tree import Tree
     from hstree.tree.files import read_content
 
     with showing_progress():
         content = read_content(tree)
-        # The tree stops at the first broken rule; all are printed
+        # `Tree` reports only the first broken rule
         try:
             Tree(**vars(content))
         except TreeError as error:
             for rule, where in content.broken_rules().items():
                 complain(f"{tree}: {rule}: {where}")
             raise typer.Exit(BAD_INPUT) from error
-    say(f"{tree}: follows all rules")
+    say(f"{tree}: follows all rules of the format")
 
 
 def stats(tree: opt.TreeFile, json: opt.JsonFile = None) -> None:
@@ -328,13 +330,13 @@ def show(
     word: Annotated[str | None, option("--word", "Show the codes of this word.", "W")] = None,
     depth: Annotated[
         int | None,
-        option("--depth", "Maximum number of decisions (default: 3; 40 with --word).", "D", min=1),
+        option("--depth", "Maximum number of levels (default: 3; 40 with --word).", "D", min=1),
     ] = None,
 ) -> None:
-    """Draw the top of a tree, or the codes of a word.
+    """Draw the top levels of a tree, or the codes of a word.
 
-    Each branch is shown with its fraction of the counts, its number of leaves and its most
-    frequent words.
+    Each branch is shown with its fraction of the training counts, its number of leaves and
+    its most frequent words.
     """
     from hstree.tree import load
     from hstree.tree.branches import Branches
@@ -352,13 +354,13 @@ def show(
 
 
 def convert(
-    source: Annotated[Path, argument(metavar="IN", help="A tree in any format.")],
-    target: Annotated[Path, argument(metavar="OUT", help="The converted tree.")],
+    source: Annotated[Path, argument(metavar="IN", help="Input file, in any format.")],
+    target: Annotated[Path, argument(metavar="OUT", help="Output file.")],
     from_: Annotated[
-        str | None, option("--from", "Format of IN (default: by its extension).", "NAME")
+        str | None, option("--from", "Format of IN (default: from its extension).", "NAME")
     ] = None,
     to: Annotated[
-        str | None, option("--to", "Format of OUT (default: by its extension).", "NAME")
+        str | None, option("--to", "Format of OUT (default: from its extension).", "NAME")
     ] = None,
     labels: Annotated[
         Path | None,
@@ -366,17 +368,18 @@ def convert(
     ] = None,
     force: opt.Force = False,
 ) -> None:
-    """Convert a tree to another format, or to a tree file.
+    """Convert a tree from one format to another.
 
     Formats and their extensions: tree (.json, .json.gz, .npz), dot (.dot, .gv),
     graphml (.graphml), newick (.nwk, .newick), brown (.paths), napkinxc
     (.napkinxc), linkage (.npy), taxonomy (.csv, .tsv: columns parent and child,
-    or one column per level). dot can only be written; taxonomy can only be read. Trees
-    that OUT cannot represent are refused. Other losses are printed.
+    or one column per level). dot can only be written; taxonomy can only be read. The
+    command fails if the format of OUT cannot represent the tree; it lists information that
+    is lost otherwise.
     """
     from hstree import formats
 
-    # A format may have several files, such as a tree and its labels
+    # A format may use more than one file, such as a tree and its labels
     source_format = formats.find_format(source, from_)
     target_format = formats.find_format(target, to)
     files = target_format.files(target)

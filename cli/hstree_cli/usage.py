@@ -9,12 +9,12 @@ from typer.core import TyperCommand, TyperGroup
 #: Base class of exceptions about wrong usage. Older versions of Typer have click's.
 UsageError: Any = typer.BadParameter.__base__
 
-# Typer pads both sides of every column, even of empty columns, which costs too much of 60 columns.
+# Typer pads both sides of every column, even if empty, which wastes space in 60 columns.
 rich_utils.STYLE_OPTIONS_TABLE_PADDING = (0, 1, 0, 0)  # type: ignore[assignment]
 
 
 class _HelpPages:
-    """Help pages that show no value for switches."""
+    """Help pages that show no metavar for switches."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help page."""
@@ -33,7 +33,7 @@ class Group(_HelpPages, TyperGroup):
 
 
 def usage_message(error: Any) -> str:
-    """Return what is wrong with the command line, and what to type or to read instead."""
+    """Return a message that states what is wrong and what to type or read instead."""
     message = " ".join(error.format_message().split()).rstrip(".")
     if error.ctx is None:
         return f"{message}; see `hstree --help`"

@@ -37,7 +37,8 @@ def predict(
     context: Annotated[
         str,
         argument(
-            metavar='"TEXT"', help="Words before the predicted word; - for lines of standard input."
+            metavar='"TEXT"',
+            help="Words before the predicted word, or - to read lines from standard input.",
         ),
     ],
     k: Annotated[int, option("-k", "Number of words.", "K", min=1)] = 10,
@@ -47,11 +48,11 @@ def predict(
     """Print the most probable next words, with their probabilities.
 
     The search is exact for all output layers. TEXT is the beginning of a line; if it is
-    long, only its last words matter. If the corpus is in lower case, so must TEXT be. A cbow
-    or skipgram model predicts words that occur near those of TEXT.
+    long, the model uses only the last words. If the training corpus was in lower case, TEXT
+    must be too. A cbow or skipgram model predicts words that occur near the words in TEXT.
 
-    With -, each line of standard input is a TEXT, which is answered as it arrives. The
-    output is a table of tab-separated values with a header: line, rank, word, probability.
+    With -, each line of standard input is one TEXT, answered as it arrives. The output is
+    tab-separated, with a header and the columns line, rank, word and probability.
     """
     from hstree._files import write_json
     from hstree.kernels import numpy_only
@@ -73,7 +74,7 @@ def predict(
             unknown = warn_of_unknown(words, loaded.vocabulary)
             (predicted,) = loaded.predict([words], k)
             answers.append(_answer(words, unknown, predicted))
-    # An error of standard output comes after the other output
+    # An error of standard output is raised after the JSON file is written
     with written((json, lambda path: write_json(path, {"k": k, "predictions": answers}))):
         if failure is not None:
             raise failure
@@ -96,9 +97,9 @@ def _answer(
 def _answer_lines(
     model: "BaseModel | Ensemble", k: int, answers: list[dict[str, Any]], *, is_kept: bool
 ) -> Iterator[str]:
-    """Answer the lines of standard input as they arrive: yield lines of tab-separated values.
+    """Answer the lines of standard input as they arrive; yield tab-separated lines.
 
-    The answers are appended to `answers` if they are to be kept.
+    If `is_kept`, the answers are also appended to `answers`.
     """
     from hstree._text import plural
     from hstree.data.sources import STANDARD_INPUT, standard_input_blocks
@@ -106,7 +107,7 @@ def _answer_lines(
     from hstree.models.streams import TextStream
 
     vocabulary = model.vocabulary
-    # Some layers compute the scores of all words for each context of a batch.
+    # Some layers compute the scores of all words for each context in a batch
     batch_size = max(1, min(MAX_CONTEXTS, MAX_SCORES // len(vocabulary)))
     stream = TextStream(STANDARD_INPUT, standard_input_blocks())
     yield "line\trank\tword\tprobability\n"
@@ -125,14 +126,14 @@ def _answer_lines(
         yield _tsv(rows)
     if n_unknown:
         counted = plural(n_unknown, "word")
-        warn(f"not among the model's words, read as {UNK}: {counted} of the lines")
+        warn(f"not in the vocabulary of the model, read as {UNK}: {counted} in the input")
 
 
 def _print_parts(parts: Iterable[str], *, is_only_output: bool) -> OSError | None:
-    """Print parts of a text as they come, with control characters escaped.
+    """Print the parts of a text as they arrive, with control characters escaped.
 
-    An error of standard output is raised if there is no other output. Otherwise the other parts
-    are still computed, and the error is returned.
+    If standard output is the only output, its error is raised. Otherwise the remaining parts are
+    still computed, and the error is returned.
     """
     failure = None
     for part in parts:
@@ -159,13 +160,13 @@ def sample(
     words: Annotated[int, option("--words", "Number of words.", "N", min=0, max=10**7)] = 50,
     seed: opt.Seed = 0,
     context: Annotated[
-        str, option("--context", "Words before the text; not printed.", "TEXT")
+        str, option("--context", "Words before the sampled text; they are not printed.", "TEXT")
     ] = "",
     also: opt.With = None,
 ) -> None:
-    """Sample words from a model, each given the words before it, and print the text.
+    """Sample a text from a model, word by word, and print it.
 
-    <eos> ends a line. Without --context, the text is the beginning of a line. Control
+    <eos> ends a line. Without --context, the text starts at the beginning of a line. Control
     characters in words are escaped.
     """
     from hstree.data.vocabulary import EOS
@@ -176,7 +177,7 @@ def sample(
         loaded: Any = load_models(model, also)
         if not loaded.is_language_model:
             raise OptionError(
-                f"{model} is a model {loaded.name}, which cannot sample text; give a language model"
+                f"{model} is a {loaded.name} model, which cannot sample text; use a language model"
             )
         before = split_words(context)
         warn_of_unknown(before, loaded.vocabulary)
@@ -188,27 +189,27 @@ def sample(
 
 def score(
     model: opt.ModelFolder,
-    file: Annotated[
-        str, argument(metavar="FILE", help=f"The text: {opt.CORPUS_KINDS}; - for standard input.")
-    ],
+    file: Annotated[str, argument(metavar="FILE", help=f"Text: {opt.CORPUS_KINDS}.")],
     also: opt.With = None,
-    per_word: Annotated[bool, option("--per-word", "Print a line per word.")] = False,
+    per_word: Annotated[bool, option("--per-word", "Print one line per word.")] = False,
     output: Annotated[
-        Path | None, option("--output -o", "Write the lines to a file.", "OUT")
+        Path | None, option("--output -o", "Write the lines to this file.", "OUT")
     ] = None,
     json: opt.JsonFile = None,
     as_text: opt.AsText = False,
 ) -> None:
     """Print the natural log-probability of each line of a text, and a summary.
 
-    Lines are log-prob<TAB>words<TAB>OOV<TAB>text; words includes the <eos> at the end of
-    the line. With --per-word, the output is a table of tab-separated values with a header:
-    line, position, word, log_prob, is_oov, and one line per token. Words that are not in the
-    vocabulary are scored as <unk>. If this table is on standard output, the summary is on
-    standard error. Contexts extend over ends of lines. Logarithms are natural: divide by
-    2.302585 for base 10, as in ARPA tools. Standard input is scored in parts and not kept:
-    the first lines are printed after a million tokens, or at its end. Control characters in
-    words are escaped on standard output, but not in the file of -o.
+    Each output line is log-prob<TAB>words<TAB>OOV<TAB>text; words counts the <eos> at the
+    end of the line. Words that are not in the vocabulary are scored as <unk>. The context of
+    a word can include words of earlier lines. Logarithms are natural: divide by 2.302585 for
+    base 10, as in ARPA tools.
+
+    With --per-word, the output is tab-separated, with a header, one line per token, and the
+    columns line, position, word, log_prob and is_oov. If it is written to standard output,
+    the summary is written to standard error. Standard input is scored in parts: the first
+    lines are printed after a million tokens, or at its end. Control characters in words are
+    escaped on standard output, but not in the file of -o.
     """
     from hstree import progress
     from hstree._files import replacing, write_json
@@ -225,10 +226,10 @@ def score(
         loaded = load_models(model, also)
         if loaded.vocabulary.eos is None:
             raise InputError(
-                f"the labels of {model} hold no <eos>, and a line's probability is also that of "
-                "its end; in Python, load_model(...).score(text).to_frame() has those of its words"
+                f"the labels of {model} do not include <eos>, so lines cannot be scored; in "
+                "Python, load_model(...).score(text).to_frame() gives the scores of the words"
             )
-        # Standard input is read once, so that it is scored while it arrives
+        # Standard input can be read only once, so it is scored while it arrives
         text: Any
         if file == "-":
             text = TextStream(STANDARD_INPUT, standard_input_blocks())
@@ -240,7 +241,7 @@ def score(
             tokens = scored_corpus(loaded, text)
             _warn_of_seen(text, loaded)
 
-        # The sums grow while lines are printed or written; a short text is scored by NumPy
+        # `total` grows while lines are printed or written; NumPy scores a short text
         total = _ScoreSum()
         lines = (_word_lines if per_word else _text_lines)(total.add_up(tokens, text.name))
         failure: Exception | None = None
@@ -254,7 +255,7 @@ def score(
             except FileFormatError as error:
                 if json is None:
                     raise
-                failure = error  # raised below, when the other output is written
+                failure = error  # raised below, after the JSON file is written
                 deque(total.add_up(tokens, text.name), maxlen=0)
 
         # The hash of standard input is known at its end
@@ -264,14 +265,14 @@ def score(
         if file == "-" and results["oov"] > MANY_OOV * results["tokens"]:
             warn(
                 f"{results['oov']:,} of the {results['tokens']:,} tokens of {text.name} are not "
-                "among the labels, and are read as <unk>"
+                "in the vocabulary of the model, and are scored as <unk>"
             )
         _warn_of_unk(results, loaded)
 
         with written((json, lambda path: write_json(path, results))):
             if failure is not None:
                 raise failure
-            if per_word and output is None:  # a program reads the table
+            if per_word and output is None:  # standard output holds only the table
                 for line in _summary(results).splitlines():
                     progress.say(line)
             else:
@@ -282,7 +283,7 @@ def _warn_of_seen(text: Any, model: "BaseModel | Ensemble") -> None:
     """Warn of lines of a text that a model was trained on, or that its tree was built from."""
     from hstree.data.splits import read_before
 
-    # The first warning says enough
+    # One warning is enough
     for single in getattr(model, "models", [model]):
         reader = "layer" if single.spec.tree is None else "tree"
         provenance = {reader: single.spec.provenance}
@@ -300,16 +301,15 @@ def _warn_of_unk(scores: Mapping[str, Any], model: "BaseModel | Ensemble") -> No
     if not scores["oov"] or vocabulary.unk is None or counts[vocabulary.index(vocabulary.unk)]:
         return
     warn(
-        f"{UNK} has the count 0 among the model's words, and {scores['oov']:,} of "
-        f"{scores['tokens']:,} tokens are scored as it: the perplexity depends on a word without "
-        "training; train with a min_count (--min-count) of "
-        f"{unk_min_count(vocabulary, counts)} or more"
+        f"{scores['oov']:,} of {scores['tokens']:,} tokens are scored as {UNK}, which did not "
+        "occur in training, so the perplexity is not meaningful; train with a min_count "
+        f"(--min-count) of {unk_min_count(vocabulary, counts)} or more"
     )
 
 
 @dataclass
 class _ScoreSum:
-    """The sums of the scored tokens of a text."""
+    """Sums over the scored tokens of a text."""
 
     nll: float = 0.0
     nll_of_oov: float = 0.0
@@ -318,7 +318,7 @@ class _ScoreSum:
     oov: int = 0
 
     def add_up(self, parts: "Iterator[ScoredTokens]", name: str) -> "Iterator[ScoredTokens]":
-        """Yield the scored tokens of the text `name`, which are added to the sums."""
+        """Add the scored tokens of the text `name` to the sums, and yield them."""
         from hstree.errors import explained
 
         with explained(f"read {name}"):
@@ -350,7 +350,7 @@ class _ScoreSum:
 
 
 def _word_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
-    """Yield a table of tokens as tab-separated values, several lines at a time."""
+    """Yield a table of tokens as tab-separated lines, many at a time."""
     yield "line\tposition\tword\tlog_prob\tis_oov\n"
     line = 1
     position = 1
@@ -368,8 +368,8 @@ def _word_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
 
 
 def _text_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
-    """Yield a line for each line of a text, several at a time; each line has an <eos>."""
-    # Words, costs and number of OOV tokens of the unfinished line.
+    """Yield one line per line of a text, many at a time; each line ends with an <eos>."""
+    # Words, nll and number of OOV tokens of the unfinished line
     words: list[str] = []
     cost = 0.0
     unknown = 0
@@ -378,7 +378,7 @@ def _text_lines(parts: "Iterator[ScoredTokens]") -> Iterator[str]:
         oov = part.oov.tolist()
         stops = (part.is_end.nonzero()[0] + 1).tolist()
         lines: list[str] = []
-        # The last segment is unfinished, or empty.
+        # The last segment is unfinished or empty
         for start, stop in pairwise([0, *stops, len(nll)]):
             words += part.words[start:stop]
             cost += sum(nll[start:stop])

@@ -1,4 +1,4 @@
-"""The recommendation of a comparison: which candidate, and in sentences."""
+"""The recommendation of a comparison, and the sentences that state it."""
 
 import math
 from collections.abc import Sequence
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from hstree._text import format_number
 from hstree.experiments.results import CandidateResult, Choice, Comparison
 
-#: Greatest relative distance of a cheaper alternative to the lowest validation perplexity.
+#: Maximum relative difference of a cheaper alternative from the lowest validation perplexity.
 TOLERANCE = 0.03
-#: Greatest relative difference of two times that count as the same.
+#: Maximum relative difference between two times that count as equal.
 SAME_TIME = 0.01
 
 
 def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
     """Return the candidates that can be recommended.
 
-    N-gram models, candidates whose test split was read before, candidates that failed and
-    candidates without a finite perplexity are left out. So are candidates that were scored on a
-    sample of the held-out tokens where others were scored on all, because their perplexities cannot
-    be compared.
+    N-gram models, candidates that have seen test lines, candidates that failed and
+    candidates without a finite perplexity are excluded. If some candidates were scored on all
+    held-out tokens, candidates that were scored on a sample are excluded too, because their
+    perplexities cannot be compared.
     """
     eligible = [
         candidate
@@ -32,19 +32,18 @@ def eligible_candidates(candidates: Sequence[CandidateResult]) -> list[Candidate
 
 
 def rank(candidates: Sequence[CandidateResult]) -> list[CandidateResult]:
-    """Return the candidates by validation perplexity, those that can be recommended first."""
+    """Sort candidates by validation perplexity, with those that can be recommended first."""
     eligible = eligible_candidates(candidates)
     return sorted(candidates, key=lambda candidate: (candidate not in eligible, candidate.valid))
 
 
 def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
-    """Recommend the candidate of the lowest validation perplexity, under every stopping rule.
+    """Recommend the candidate with the lowest validation perplexity, under every stopping rule.
 
-    The first of equals is recommended. Of the candidates within `TOLERANCE` of it, the one that
-    takes the least time from the text to the model is the cheaper alternative, where that is less
-    time than the recommended candidate takes. Validation decides, so that the choice does not lower
-    the test perplexity of a candidate. None without any candidate to choose. The comparison to the
-    rival is left to the caller.
+    If several are equal, the first is recommended. The cheaper alternative is the candidate within
+    `TOLERANCE` that takes the least total time, if it takes less than the recommended candidate.
+    The choice uses validation perplexity, so that test perplexities remain unbiased. Returns None
+    if no candidate can be recommended. The caller adds the comparison with the rival.
     """
     eligible = eligible_candidates(candidates)
     if not eligible:
@@ -52,7 +51,7 @@ def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
     chosen = min(eligible, key=lambda candidate: candidate.valid)
     others = [candidate for candidate in eligible if candidate is not chosen]
 
-    # an unknown time is not less than any, and none is less than an unknown one
+    # An unknown time is neither less nor greater than another time
     longest = (chosen.timings.total or 0.0) * (1 - SAME_TIME)
     near = [other for other in others if other.valid <= (1 + TOLERANCE) * chosen.valid]
     cheaper = min(near, key=_seconds, default=None)
@@ -70,15 +69,15 @@ def choose(candidates: Sequence[CandidateResult]) -> Choice | None:
 
 
 def _seconds(candidate: CandidateResult) -> float:
-    """Return the seconds from the text to a model; infinity where they are not known."""
+    """Return the total seconds of a candidate; infinity if they are unknown."""
     return math.inf if candidate.timings.total is None else candidate.timings.total
 
 
-# The recommendation in sentences, with the values of the table
+# Sentences
 
 
 def recommendation_sentences(comparison: Comparison) -> list[str]:
-    """Return the recommendation, and what qualifies it, or why there is none."""
+    """Return the recommendation with its qualifications, or the reason why there is none."""
     choice = comparison.choice
     if choice is None:
         return [_why_none(comparison), *comparison.failures()]
@@ -91,8 +90,8 @@ def recommendation_sentences(comparison: Comparison) -> list[str]:
     if against_flat is not None:
         sentences.append(against_flat)
     sentences += [
-        f"The n-gram model {candidate.name}, which is no output layer, has a lower validation "
-        f"perplexity: {format_number(candidate.valid, 1)}."
+        f"The n-gram model {candidate.name} has a lower validation perplexity "
+        f"({format_number(candidate.valid, 1)}), but it is not an output layer."
         for candidate in comparison.candidates
         if not candidate.is_trained and candidate.valid < best.valid
     ]
@@ -103,27 +102,27 @@ def _why_none(comparison: Comparison) -> str:
     """Return why no candidate is recommended."""
     trained = [candidate for candidate in comparison.candidates if candidate.is_trained]
     if not trained and comparison.pending:
-        return "No candidate is recommended: none is finished."
+        return "No candidate is recommended: no candidate is finished."
     if not trained:
         return "No candidate is recommended: no output layer was compared."
     if all(candidate.seen is not None for candidate in trained):
         return (
-            "No candidate is recommended: each has read lines of the test part. Compare again with "
-            "a test part that none has read."
+            "No candidate is recommended: all have seen lines of the test split. Compare again "
+            "with a test split that no candidate has seen."
         )
     if all(candidate.failed is not None for candidate in trained):
         return "No candidate is recommended: every candidate failed."
-    return "No candidate is recommended: none has a finite validation perplexity."
+    return "No candidate is recommended: no validation perplexity is finite."
 
 
 def _cost(candidate: CandidateResult) -> str:
-    """Return the validation perplexity and the seconds of a candidate."""
+    """Return the validation perplexity and the total time of a candidate."""
     text = f"validation perplexity {format_number(candidate.valid, 1)}"
     if candidate.sample is not None:
         text += f" on the first {candidate.sample.valid:,} tokens"
     if candidate.timings.total is None:
         return text
-    return f"{text}, {_format_seconds(candidate.timings.total)} s from the text"
+    return f"{text}, {_format_seconds(candidate.timings.total)} s in total"
 
 
 def _format_seconds(seconds: float) -> str:
@@ -131,32 +130,32 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _cheaper_alternative(comparison: Comparison, choice: Choice, best: CandidateResult) -> str:
-    """Name the cheaper alternative, or say that there is none."""
+    """Return a sentence that names the cheaper alternative, or states that there is none."""
     tolerance = f"within {100 * choice.tolerance:g}%"
     if len(choice.candidates) == 1:
-        return "It is the only candidate to choose from."
+        return "It is the only candidate that can be recommended."
     if best.timings.total is None:
-        return "Its time from the text is not known, so that no cheaper alternative is named."
+        return "Its total time is unknown, so no cheaper alternative is named."
     if choice.cheaper is None:
-        saved = f"at least {100 * SAME_TIME:g}% less time from the text"
+        saved = f"at least {100 * SAME_TIME:g}% less total time"
         return f"No other candidate {tolerance} of this perplexity takes {saved}."
-    # how much worse and how much faster it is
+    # The differences in perplexity and in time
     cheaper = comparison.candidate(choice.cheaper)
     percent = round(100 * (cheaper.valid / best.valid - 1), 1)
-    loss = f"{percent:.1f}% worse" if percent else "as good to 0.1%"
+    loss = f"{percent:.1f}% higher perplexity" if percent else "the same perplexity to 0.1%"
     fraction = (cheaper.timings.total or 0.0) / best.timings.total
     return (
-        f"Cheaper alternative {tolerance}: {cheaper.name} ({_cost(cheaper)}), {loss} in "
+        f"Cheaper alternative {tolerance}: {cheaper.name} ({_cost(cheaper)}), with {loss} in "
         f"{fraction:.2g} of the time."
     )
 
 
 def _against_flat(comparison: Comparison, candidate: CandidateResult) -> str | None:
-    """Compare a candidate with the flat softmax that has the same layer.
+    """Return a sentence that compares a candidate with the flat softmax with the same layer.
 
-    Return None if there is none, or if it trained for other epochs and other seconds.
+    Returns None if there is no such candidate, or if both its epochs and its seconds differ.
     """
-    # a candidate with a layer beside flat with this layer, so that they differ in the tree alone
+    # A candidate with a layer is compared with flat with this layer: only the tree differs
     if candidate.layer is None:
         flat = next((other for other in comparison.candidates if other.is_flat), None)
         ratio = candidate.to_flat
@@ -171,28 +170,28 @@ def _against_flat(comparison: Comparison, candidate: CandidateResult) -> str | N
     if training is None:
         return None
 
-    # the difference in words, and whether the interval has 1 in it
+    # The difference in words; it is noise if the interval contains 1
     percent = round(100 * (ratio.ratio - 1), 1)
     direction = "higher" if percent > 0 else "lower"
     difference = f"{abs(percent):.1f}% {direction} than" if percent else "within 0.1% of"
     noise = ""
     if percent and ratio.low is not None and ratio.high is not None:
-        noise = " (within the noise)" if ratio.low <= 1 <= ratio.high else ""
+        noise = " (not significant)" if ratio.low <= 1 <= ratio.high else ""
     tokens = "" if sample is None else f" on the first {sample.test:,} tokens"
     return (
-        f"Its test perplexity{tokens} is {difference} that of {flat.name}{noise}, after the same "
+        f"Its test perplexity{tokens} is {difference} that of {flat.name}{noise}. Both trained for "
         f"{training}."
     )
 
 
 def _common_training(candidate: CandidateResult, other: CandidateResult) -> str | None:
-    """Return the epochs or the seconds that both candidates trained for; None if they differ."""
+    """Return the epochs or the seconds for which both candidates trained; None if they differ."""
     if candidate.models != other.models:
         return None
     if candidate.trained_epochs == other.trained_epochs > 0:
         plural_s = "" if candidate.trained_epochs == 1 else "s"
         return f"{candidate.trained_epochs:g} epoch{plural_s}"
-    # epochs may differ where seconds are the same, as by halving
+    # With a time limit, epochs may differ while seconds are equal
     seconds = candidate.timings.total
     other_seconds = other.timings.total
     if not seconds or not other_seconds or abs(other_seconds / seconds - 1) > SAME_TIME:

@@ -1,7 +1,7 @@
 """Results of a comparison: typed structs, their files, and one list of columns for all tables.
 
-The fields of the structs are the keys of the JSON documents. msgspec writes, reads and checks
-them. ``docs/results-format.md`` describes every key.
+The fields of the structs are the keys of the JSON documents, which msgspec writes, reads and
+checks. ``docs/results-format.md`` describes every key.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ FORMAT = "hstree results"
 VERSION = 6
 JSON = "results.json"
 CSV = "results.csv"
-#: File of the words with their training counts, from which trees can be built again.
+#: File with the words and their training counts, from which trees can be built again.
 WORDS = "words.tsv"
-#: Mark of a result on a sample of the held-out tokens.
+#: Mark of a result that was measured on a sample of the held-out tokens.
 SAMPLED = "\N{DAGGER}"
 
 Scored = Literal["valid", "test", "test_without_oov"]
 SCORED: tuple[Scored, ...] = ("valid", "test", "test_without_oov")
-#: A value for each split, or for each of `SCORED`; none is missing.
+#: A dict with a value for each split, or for each of `SCORED`.
 _ALL_THREE = Meta(min_length=3)
-# Bounds far from every real result, within which nothing overflows on the page.
+# No real result is near these bounds, and no value within them overflows on the page.
 Amount = Annotated[float, Meta(ge=0, le=1e100)]
 Positive = Annotated[float, Meta(ge=1e-100, le=1e100)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -56,20 +56,20 @@ T = TypeVar("T", bound=Struct)
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """Base of all structs here."""
+    """Base class of all structs in this module."""
 
 
 # Stopping rules
 
 
 class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
-    """Train every candidate until its validation perplexity stops falling, or `epochs` at most."""
+    """Train every candidate until its validation perplexity stops falling, for at most `epochs`."""
 
     epochs: Annotated[int, Meta(ge=0, le=MAX_EPOCHS)] = 20
 
-    #: Seconds of a candidate, or of all candidates; None where the time is not bounded.
+    #: Maximum seconds of a candidate, or of all candidates; None if the time is not limited.
     total_seconds: ClassVar[None] = None
-    #: Whether the time is that of all candidates together.
+    #: Whether all candidates share the time.
     is_shared: ClassVar[bool] = False
 
     @property
@@ -82,7 +82,7 @@ class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
 
 
 class Seconds(Record, tag="seconds", tag_field="rule", frozen=True):
-    """Train every candidate for the same seconds, including vectors and tree construction."""
+    """Train every candidate for the same time, including vectors and tree construction."""
 
     seconds: Positive
 
@@ -95,11 +95,11 @@ class Seconds(Record, tag="seconds", tag_field="rule", frozen=True):
         return self.seconds
 
     def __str__(self) -> str:
-        return f"{self.seconds:g} seconds from the text for each candidate"
+        return f"{self.seconds:g} seconds per candidate"
 
 
 class Halving(Record, tag="halving", tag_field="rule", frozen=True):
-    """Train all candidates equally long, then the better half twice as long, and so on."""
+    """Train all candidates for the same time, then the better half for twice as long, and so on."""
 
     minutes: Positive = 10.0
 
@@ -113,14 +113,14 @@ class Halving(Record, tag="halving", tag_field="rule", frozen=True):
 
     def __str__(self) -> str:
         minutes = "1 minute" if self.minutes == 1 else f"{self.minutes:g} minutes"
-        return f"{minutes} for all candidates, by halving"
+        return f"{minutes} for all candidates, with successive halving"
 
 
 Stop = Epochs | Seconds | Halving
 
 
 def mean_record(structs: Sequence[T], times: int = 1) -> T:
-    """Return the mean of each field of structs, multiplied by `times`; None where one is None."""
+    """Return the mean of each field of structs times `times`; None if a value is None."""
     kind = type(structs[0])
     means: dict[str, float | None] = {}
     for name in kind.__struct_fields__:
@@ -133,14 +133,14 @@ def mean_record(structs: Sequence[T], times: int = 1) -> T:
 
 
 class CodeLength(Record, frozen=True):
-    """Mean code length in decisions, unweighted and weighted by the labels' counts."""
+    """Mean code length in decisions, unweighted and weighted by the counts of the labels."""
 
     uniform: Amount | None
     weighted: Amount | None
 
 
 class TreeRecord(Record, frozen=True):
-    """Statistics of a tree, under the names of `hstree.tree.statistics.TreeStatistics`."""
+    """Statistics of a tree, named as in `hstree.tree.statistics.TreeStatistics`."""
 
     nodes: Count
     codes_per_label: Amount | None
@@ -151,10 +151,10 @@ class TreeRecord(Record, frozen=True):
 
 
 class NormaliserRecord(Record, frozen=True):
-    """Results of ln Z over the test tokens, under a layer that is trained towards Z = 1.
+    """Statistics of ln Z over the test tokens, for a layer that is trained towards Z = 1.
 
-    `mean` and `sd` are in nats; ``unnormalised_perplexity`` is ``exp(mean(nll - ln Z))``, which is
-    no perplexity of a distribution. None where they are not finite.
+    `mean` and `sd` are in nats. ``unnormalised_perplexity`` is ``exp(mean(nll - ln Z))``, which is
+    not the perplexity of a distribution. A value that is not finite is None.
     """
 
     mean: Signed | None
@@ -163,10 +163,10 @@ class NormaliserRecord(Record, frozen=True):
 
 
 class Timings(Record, frozen=True):
-    """Seconds of each step from the text to a trained model.
+    """Seconds of each step from a text to a trained model.
 
-    The steps are the vectors of a tree, the tree, the preparation of the output layer (for
-    example, counting n-grams) and the training. None for a step that was not timed.
+    The steps are training vectors for the tree, building the tree, preparing the output layer (for
+    example, counting n-grams) and training the model. A step that was not timed is None.
     """
 
     vectors: Amount | None = 0.0
@@ -176,13 +176,13 @@ class Timings(Record, frozen=True):
 
     @property
     def total(self) -> float | None:
-        """Sum of all steps; None if one was not timed."""
+        """Sum over all steps; None if a step was not timed."""
         steps = [self.vectors, self.tree, self.preparation, self.training]
         return None if None in steps else sum(step for step in steps if step is not None)
 
 
 class TokenCounts(Record, frozen=True):
-    """Numbers of scored tokens, the first ones of the validation and of the test split."""
+    """Numbers of scored tokens at the beginning of the validation and of the test split."""
 
     valid: Count
     test: Count
@@ -191,11 +191,11 @@ class TokenCounts(Record, frozen=True):
 class JobResult(Record, frozen=True):
     """Results of one finished job, the content of ``result.json`` in its folder.
 
-    `files` has the sha256 of the files of nll in the folder. `scored` has the numbers of scored
-    tokens, and `scoring_seconds` the time that this took. `train` is the perplexity of the first
-    training tokens, if it was computed. `seen` names the test lines that were read before, if any.
-    An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Numbers that
-    are not finite are None. `failed` is the error that ended the job: then there are no scores.
+    `files` contains the sha256 of each nll file in the folder. `scored` contains the numbers of
+    scored tokens, and `scoring_seconds` the time for scoring them. `train` is the perplexity of the
+    first training tokens, if it was computed. `seen` names test lines that the job has seen, if
+    any. An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Numbers
+    that are not finite are None. If the job failed, `failed` is the error, and there are no scores.
     """
 
     key: str
@@ -219,7 +219,7 @@ class JobResult(Record, frozen=True):
 
     @property
     def valid(self) -> float:
-        """Validation perplexity; infinity where it is not a finite number."""
+        """Validation perplexity; infinity if it is not finite."""
         return math.inf if (value := self.perplexity["valid"]) is None else value
 
 
@@ -235,7 +235,7 @@ class Spread(Record, frozen=True):
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Self:
-        """Return the spread of values; without a mean if one is None or not finite."""
+        """Return the spread of values; the mean is None if a value is None or not finite."""
         known = [value for value in values if value is not None and math.isfinite(value)]
         if len(known) < len(values):
             return cls(mean=None, sd=None, n=len(values))
@@ -245,17 +245,17 @@ class Spread(Record, frozen=True):
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio of two models' perplexities.
+    """Ratio of the perplexities of two models.
 
     Attributes
     ----------
     ratio : float
-        exp of the mean difference in nll per token over blocks.
+        Exponential of the mean difference in nll per token over blocks.
     low, high : float or None
         95% interval; None if there are too few blocks.
     p : float or None
-        p value of the two-sided paired t-test that the ratio is 1; None if there are too few
-        blocks, or all differ by the same amount.
+        p value of the two-sided paired t-test of the hypothesis that the ratio is 1; None if there
+        are too few blocks, or if all differ by the same amount.
     blocks : int
         Number of blocks.
     """
@@ -267,17 +267,17 @@ class Ratio:
     blocks: int
 
     def __post_init__(self) -> None:
-        """Refuse half an interval, as a damaged file may have it."""
+        """Refuse an interval with one bound, which a damaged file may contain."""
         if (self.low is None) != (self.high is None):
-            raise ValueError("an interval has one bound; it must have both, or none")
+            raise ValueError("an interval has only one bound")
 
 
 class Speed(Record, frozen=True):
-    """Tokens per second in each round of measurements, in which candidates took turns.
+    """Tokens per second in each round of measurements; in a round, candidates take turns.
 
-    `times_flat` is the median divided by that of the flat softmax, `low` and `high` the slowest and
-    the fastest round divided by it; None without a flat softmax. Candidates that were compared
-    later may have been measured in other rounds than flat.
+    `times_flat` is the median divided by the median of the flat softmax. `low` and `high` are the
+    slowest and the fastest round divided by it. All three are None without a flat softmax.
+    Candidates that were added later may have been measured in other rounds than flat.
     """
 
     rounds: Annotated[list[Positive], Meta(min_length=1)]
@@ -292,7 +292,7 @@ class Speed(Record, frozen=True):
 
     @classmethod
     def of(cls, rounds: Sequence[float], flat: Sequence[float] | None) -> Self:
-        """Return the speed of a candidate beside the rounds of the flat softmax."""
+        """Return the speed of a candidate relative to the rounds of the flat softmax."""
         if not flat:
             return cls(rounds=list(rounds))
         level = statistics.median(flat)
@@ -307,7 +307,7 @@ class Speed(Record, frozen=True):
 class Mixture(Record, frozen=True):
     """Mixture of a candidate with the model `ngram`: ``weight * P + (1 - weight) * P_KN``.
 
-    `weight` has the lowest validation perplexity; `weight` and `test` are means over the seeds.
+    `weight` minimises the validation perplexity. `weight` and `test` are means over the seeds.
     """
 
     ngram: str
@@ -316,7 +316,7 @@ class Mixture(Record, frozen=True):
 
 
 class JobRecord(Record, frozen=True):
-    """One job of a candidate: its seed, its folder below that of the comparison, its results."""
+    """One job of a candidate: its seed, its results and its folder, relative to the comparison."""
 
     seed: Count | None
     folder: str
@@ -328,9 +328,9 @@ class CandidateResult(Record, frozen=True):
     """One candidate of a comparison; ``docs/results-format.md`` describes every field.
 
     `name` is the candidate as `hstree.experiments.candidate.Candidate.parse` reads it. Results are
-    means over the seeds. Those of an ensemble are of all models, but the tree file is that of the
-    first. A result that a candidate cannot have, or that was not measured, is None. `sample` is
-    None where all held-out tokens were scored, and `failed` unless one of its jobs failed.
+    means over the seeds. Results of an ensemble include all its models, but the tree file is that
+    of the first model. A result that does not apply or was not measured is None. `sample` is None
+    if all held-out tokens were scored, and `failed` is None if no job failed.
     """
 
     name: str
@@ -366,7 +366,7 @@ class CandidateResult(Record, frozen=True):
 
     @property
     def valid(self) -> float:
-        """Mean validation perplexity; infinity where there is none."""
+        """Mean validation perplexity; infinity if it is unknown."""
         mean = self.perplexity["valid"].mean
         return math.inf if mean is None else mean
 
@@ -387,17 +387,17 @@ class CandidateResult(Record, frozen=True):
 
     @property
     def trained_epochs(self) -> float:
-        """Mean number of epochs over the jobs; an epoch that was cut short counts as a part."""
+        """Mean number of epochs over the jobs; an unfinished epoch counts as a fraction."""
         return statistics.fmean(sum(epoch.share for epoch in job.epochs) for job in self.jobs)
 
 
 class Choice(Record, frozen=True):
-    """The recommendation among `candidates`, by the rule of `choose`.
+    """The recommendation among `candidates`, made by `recommendation.choose`.
 
-    `chosen` has the lowest validation perplexity. `cheaper` takes the least time of the candidates
-    whose validation perplexity is at most the fraction `tolerance` higher, where that is less time
-    than `chosen` takes. `rival` is the best other candidate, and `to_rival` the ratio of the test
-    perplexity of `chosen` to its.
+    `chosen` has the lowest validation perplexity. `cheaper` is the fastest candidate whose
+    validation perplexity is at most the fraction `tolerance` higher; it is None unless it takes
+    less time than `chosen`. `rival` is the best other candidate, and `to_rival` is the test
+    perplexity of `chosen` divided by that of `rival`.
     """
 
     chosen: str
@@ -419,7 +419,7 @@ class VocabularyRecord(Record, frozen=True):
 
 
 class Machine(Record, frozen=True):
-    """Computer that speeds were measured on; `cores` is the number that the process may use."""
+    """Computer on which speeds were measured; `cores` is the number that the process may use."""
 
     cores: Count
     system: str
@@ -427,9 +427,9 @@ class Machine(Record, frozen=True):
 
 
 class Band(Record, frozen=True):
-    """Words whose training count is `least` to `most`; both are None for words out of vocabulary.
+    """Words with training counts from `least` to `most`; both are None for unknown words.
 
-    `words` is the number of such words in the vocabulary, `tokens` of test tokens.
+    `words` is the number of these words in the vocabulary, and `tokens` the number of test tokens.
     """
 
     least: Count | None
@@ -441,18 +441,18 @@ class Band(Record, frozen=True):
 class Comparison(Record, weakref=True, dict=True, frozen=True):
     """All results of a comparison, the content of ``results.json``.
 
-    A notebook shows its table; `print` and `show` print it. ``docs/results-format.md`` describes
+    A notebook displays the table; `print` and `show` print it. ``docs/results-format.md`` describes
     every field.
 
     Attributes
     ----------
     candidates : list of CandidateResult
     choice : Choice or None
-        None without a trained candidate whose test split is unseen.
+        The recommendation; None if no candidate can be recommended.
     recommendation : list of str
-        The choice in sentences, or why there is none.
+        Sentences that state the recommendation, or the reason why there is none.
     pending : list of str
-        Names of candidates that are not finished yet; the results are those of the others.
+        Names of unfinished candidates, which have no results yet.
     """
 
     predicts: str
@@ -472,7 +472,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
     recommendation: list[str] = []
     pending: list[str] = []
 
-    #: Folder that holds the comparison's files; None if it was not read from one.
+    #: Folder with the files of the comparison; None if it was not read from a folder.
     folder: ClassVar[Path | None] = None
 
     def __repr__(self) -> str:
@@ -488,11 +488,11 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
 
     @property
     def best(self) -> CandidateResult | None:
-        """The candidate to use: the chosen one; None where there is none to choose."""
+        """The recommended candidate, or None."""
         return None if self.choice is None else self.candidate(self.choice.chosen)
 
     def candidate(self, name: str) -> CandidateResult:
-        """Return the candidate of a name; InputError when there is none."""
+        """Return the candidate with a name. Raises InputError if there is none."""
         for candidate in self.candidates:
             if candidate.name == name:
                 return candidate
@@ -500,9 +500,9 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         raise InputError(f"the comparison has no candidate {name!r}; it has {known}")
 
     def in_folder(self, folder: str | os.PathLike[str]) -> Self:
-        """Return the same results with the folder that their trees are in."""
+        """Return a copy of the results with the folder that contains their trees."""
         copy = msgspec.structs.replace(self)
-        # no field, because the file does not record where it is; a frozen struct refuses setattr
+        # The folder is not a field, since files do not record it; a frozen struct refuses setattr
         copy.__dict__["folder"] = Path(folder).absolute()
         return copy
 
@@ -511,19 +511,20 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         show(self)
 
     def to_frame(self) -> DataFrame:
-        """Return the columns of ``results.csv`` as a pandas DataFrame, a row per candidate.
+        """Return the columns of ``results.csv`` as a pandas DataFrame with one row per candidate.
 
-        Raises MissingExtraError when pandas is not installed.
+        Raises MissingExtraError if pandas is not installed.
         """
         pandas: Any = require("pandas")
         return pandas.DataFrame({column.key: self.values(column) for column in COLUMNS})
 
     def table(self, note: str = "") -> TextTable:
-        """Return the columns with a title that a candidate has a value for, above a note.
+        """Return a table of all titled columns that have a value, above a note.
 
-        Perplexities have their spreads over the seeds, a star where the training stopped at the
-        limit of epochs, and a dagger where they are of a sample; ratios have their intervals. The
-        note begins with the rate of test tokens out of vocabulary.
+        Perplexities are shown with their standard deviation over seeds. A star means that training
+        stopped at the maximum number of epochs, a dagger that the value was measured on a sample.
+        Ratios are shown with their intervals. The note begins with the fraction of test tokens that
+        are out of vocabulary.
         """
         columns = [
             column
@@ -541,7 +542,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         return TextTable(list(titles.values()), lines, f"{oov}\n{note}" if note else oov)
 
     def values(self, column: Column) -> list[Any]:
-        """Return the value of each candidate in a column; None where it has none."""
+        """Return the value of each candidate in a column; None for a missing value."""
         return [value_at(column.path, candidate) for candidate in self.candidates]
 
     def _cells(self, columns: Sequence[Column], candidate: CandidateResult) -> list[str]:
@@ -552,7 +553,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
                 cells[split] += f" ± {format_number(sd, 1)}"
         if candidate.at_epoch_limit:
             cells["test"] += "*"
-        # no space inside the brackets, so that a narrow table puts them below the ratio
+        # No space inside the brackets, so that a narrow table breaks the line before them
         for key, ratio in {"to_flat": candidate.to_flat, "to_like": candidate.to_like}.items():
             if ratio is not None and ratio.low is not None and ratio.low != ratio.high:
                 cells[key] += f" [{format_change(ratio.low)},{format_change(ratio.high)}]"
@@ -566,10 +567,10 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         return self.oov[split] / self.tokens[split] if self.tokens[split] else 0.0
 
     def sample(self, path: str, candidate: CandidateResult) -> TokenCounts | None:
-        """Return the sample that a value was measured on, or None.
+        """Return the sample on which a value was measured; None if it was measured on all tokens.
 
-        Ratios and mixtures are of the tokens that both candidates were scored on. `path` leads to
-        the value, as in `COLUMNS`.
+        Ratios and mixtures are measured on the tokens that both candidates have scored. `path`
+        leads to the value, as in `COLUMNS`.
         """
         part = path.partition(".")[0]
         others = {
@@ -584,7 +585,7 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         return next((other.sample for other in both if other.sample is not None), None)
 
     def samples(self) -> list[str]:
-        """Return a sentence for each sample, with the candidates that were scored on it."""
+        """Return one sentence per sample that lists the candidates scored on it."""
         return [
             f"scored on the first {sample.valid:,} tokens of the validation split and the first "
             f"{sample.test:,} of the test split: {names}"
@@ -592,15 +593,15 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
         ]
 
     def read_before(self) -> list[str]:
-        """Return a sentence for each set of test lines that candidates have read before."""
+        """Return one sentence per set of test lines that candidates have seen."""
         return [f"{names}: {sentence}" for sentence, names in self._names_by("seen").items()]
 
     def failures(self) -> list[str]:
-        """Return a sentence for each error that ended candidates."""
+        """Return one sentence per error, with the candidates that failed."""
         return [f"Failed: {names}: {error}." for error, names in self._names_by("failed").items()]
 
     def _names_by(self, field: str) -> dict[Any, str]:
-        """Return the names of the candidates that share a value of a field; None is left out."""
+        """Group the names of candidates by the value of a field; skip candidates with None."""
         names: dict[Any, str] = {}
         for candidate in self.candidates:
             value = getattr(candidate, field)
@@ -614,16 +615,16 @@ class Comparison(Record, weakref=True, dict=True, frozen=True):
 
 
 class Column(NamedTuple):
-    """One value of a candidate, in ``results.csv`` and, where it has a title, in tables."""
+    """One column of ``results.csv``; if it has a title, also of tables."""
 
     key: str
-    path: str  #: names of attributes and keys that lead to the value from the candidate
+    path: str  #: attributes and keys that lead from a candidate to the value
     title: str = ""
     form: Callable[[Any], str] = str
 
 
 def value_at(path: str, candidate: CandidateResult) -> Any:
-    """Return a value of a candidate, such as ``tree.depth``; None where it has no such part."""
+    """Return the value at a path, such as ``tree.depth``; None if a part of the path is None."""
     value: Any = candidate
     for name in path.split("."):
         if value is not None:
@@ -637,7 +638,7 @@ _whole_number = partial(format_number, digits=0)
 
 
 def _ratio_columns(key: str, title: str) -> list[Column]:
-    """Return the columns of a ratio of perplexities and its interval."""
+    """Return the columns for a ratio of perplexities and its interval."""
     return [
         Column(key, f"{key}.ratio", title, format_change),
         Column(f"{key}_low", f"{key}.low"),
@@ -648,7 +649,7 @@ def _ratio_columns(key: str, title: str) -> list[Column]:
 
 
 def _speed_columns(key: str, title_times_flat: str, title: str = "") -> list[Column]:
-    """Return the columns of a speed, and of its ratio to that of flat."""
+    """Return the columns for a speed and its ratio to the speed of flat."""
     return [
         Column(f"{key}_tokens_per_second", f"{key}.median", title, _whole_number),
         Column(f"{key}_times_flat", f"{key}.times_flat", title_times_flat, _to_tenths),
@@ -676,7 +677,7 @@ COLUMNS: list[Column] = [
     Column("test_sample", "sample.test"),
     *_ratio_columns("to_flat", "vs flat"),
     Column("like", "like"),
-    *_ratio_columns("to_like", "like for like"),
+    *_ratio_columns("to_like", "vs flat, same layer"),
     Column("mixed_test", "mixture.test", "mixed with", _to_tenths),
     Column("mixed_weight", "mixture.weight"),
     Column("mixed_with", "mixture.ngram"),
@@ -685,16 +686,16 @@ COLUMNS: list[Column] = [
     Column("scores_per_target", "tree.scores_per_target", "scores/target", _to_tenths),
     Column("depth", "tree.depth"),
     Column("parameters", "parameters", "parameters", _whole_number),
-    *_speed_columns("training", "times flat", "tokens/s"),
-    *_speed_columns("nll", "one word, times flat"),
-    *_speed_columns("top_k", "top 10, times flat"),
-    *_speed_columns("unnormalised", "unnormalised, times flat"),
-    Column("seconds_from_text", "timings.total", "s from text", _to_tenths),
+    *_speed_columns("training", "speed/flat", "tokens/s"),
+    *_speed_columns("nll", "one-word speed/flat"),
+    *_speed_columns("top_k", "top-10 speed/flat"),
+    *_speed_columns("unnormalised", "unnormalised speed/flat"),
+    Column("seconds_from_text", "timings.total", "total s", _to_tenths),
     Column("from_text_times_flat", "from_text_times_flat"),
     Column("seconds_vectors", "timings.vectors"),
     Column("seconds_tree", "timings.tree"),
     Column("seconds_preparation", "timings.preparation"),
-    Column("seconds_training", "timings.training", "s trained", _to_tenths),
+    Column("seconds_training", "timings.training", "training s", _to_tenths),
     Column("epochs", "trained_epochs"),
     Column("at_epoch_limit", "at_epoch_limit"),
     Column("ln_z_mean", "log_normaliser.mean", "ln Z", _to_thousandths),
@@ -702,7 +703,7 @@ COLUMNS: list[Column] = [
     Column("unnormalised_perplexity", "log_normaliser.unnormalised_perplexity"),
     Column("seen", "seen"),
 ]
-#: Columns that are always shown; others are shown when a candidate has the value.
+#: Columns that are always shown; other columns are shown if a candidate has the value.
 _ALWAYS = {"name", "valid", "test", "parameters", "seconds_from_text"}
 
 
@@ -710,7 +711,7 @@ _ALWAYS = {"name", "valid", "test", "parameters", "seconds_from_text"}
 
 
 def save(comparison: Comparison, folder: Path) -> None:
-    """Write ``results.json`` and ``results.csv`` into a folder; FileFormatError if that fails."""
+    """Write ``results.json`` and ``results.csv`` to a folder. Raises FileFormatError on failure."""
     write_struct(folder / JSON, comparison, format=FORMAT, version=VERSION)
     with replacing(folder / CSV) as file:
         file.write(csv_text(comparison))
@@ -725,7 +726,7 @@ def csv_text(comparison: Comparison) -> bytes:
 def csv_bytes(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
     """Return titles and lines of cells as CSV.
 
-    A text that a spreadsheet would take as a formula begins with an apostrophe.
+    A text that a spreadsheet would read as a formula is prefixed with an apostrophe.
     """
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(
@@ -739,7 +740,7 @@ def csv_bytes(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
 
 
 def write_struct(path: Path, struct: Struct, **header: Any) -> None:
-    """Write a struct as JSON, after the keys of `header`; FileFormatError if that fails."""
+    """Write the keys of `header` and a struct as JSON. Raises FileFormatError on failure."""
     document = header | msgspec.to_builtins(struct)
     with replacing(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
@@ -751,25 +752,25 @@ class _Header(Struct):
 
 
 def load(path: str | os.PathLike[str]) -> Comparison:
-    """Read the results of a comparison from its folder, or its ``results.json``.
+    """Read the results of a comparison from its folder or from its ``results.json``.
 
     Raises
     ------
     FileFormatError
-        When there are none, or they are damaged or of another version.
+        If there are no results, or if they are damaged or have another version.
     """
     file = Path(path)
     if file.is_dir():
         file /= JSON
     if not file.exists():
-        raise FileFormatError(f"there is no comparison in {path}; make one with compare")
-    header = read_json(file, _Header, "make it with compare")
+        raise FileFormatError(f"there is no comparison in {path}; create one with compare")
+    header = read_json(file, _Header, "create it with compare")
     if header.format != FORMAT:
-        raise FileFormatError(f"{file} is no file of results of compare")
+        raise FileFormatError(f"{file} is not a results file of compare")
     if header.version != VERSION:
         raise FileFormatError(
-            f"{file}: version {repr(header.version)[:40]}; this hstree reads version {VERSION}; "
-            "compare again"
+            f"{file} has version {repr(header.version)[:40]}, and this hstree reads version "
+            f"{VERSION}; compare again"
         )
     comparison = read_json(file, Comparison, "compare again")
     if (wrong := _misfit(comparison)) is not None:
@@ -778,7 +779,7 @@ def load(path: str | os.PathLike[str]) -> Comparison:
 
 
 def _misfit(comparison: Comparison) -> str | None:
-    """Return which parts of a file do not fit together; None where all do."""
+    """Return a description of parts of a file that contradict each other, or None."""
     if not comparison.recommendation:
         return "it has no recommendation"
     names = [candidate.name for candidate in comparison.candidates]
@@ -787,12 +788,12 @@ def _misfit(comparison: Comparison) -> str | None:
     for candidate in comparison.candidates:
         describes_tree = candidate.tree is not None and candidate.tree_file is not None
         if describes_tree != candidate.has_tree:
-            return f"the candidate {candidate.name!r} lacks a tree, or has one"
+            return f"the tree of the candidate {candidate.name!r} is missing or unexpected"
         if len(candidate.by_band) != len(comparison.bands):
-            return "a candidate has perplexities for other bands"
-    # the choice names candidates of the table
+            return "the number of bands differs between candidates"
+    # The choice may name only candidates in the table
     named: set[str] = set()
     if (choice := comparison.choice) is not None:
         alternatives = {choice.chosen, choice.cheaper, choice.rival, *choice.candidates}
         named = {name for name in alternatives if name is not None}
-    return None if named <= set(names) else "a candidate is named that is not in the table"
+    return None if named <= set(names) else "the recommendation names an unknown candidate"

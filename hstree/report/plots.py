@@ -1,4 +1,4 @@
-"""Plots of the page, made of the results of the candidates."""
+"""Plots of the page, made from the results of the candidates."""
 
 import math
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from hstree.experiments.results import Band, CandidateResult, Comparison
 from hstree.report.formats import number
 from hstree.report.plot import Axis, Mark, Plot, Point
 
-#: Validation perplexities above this multiple of the best are not visible.
+#: Validation perplexities above this multiple of the best one are not visible.
 _HIGHEST = 3.0
-#: Ratio by which the flat softmax and n-gram models may always move an end of an axis.
+#: Ratio by which the flat softmax and n-gram models may always extend an axis.
 _LONGEST = 2.0
-#: Bands of words with less than this fraction of the tokens do not widen their plot.
+#: Bands with less than this fraction of the tokens do not extend the axis of their plot.
 _RARE = 0.02
 #: Units of training counts on an axis.
 _UNITS = ((10**6, "M"), (10**3, "k"))
 
 
 def make_plots(comparison: Comparison) -> list[Plot]:
-    """Return the plots of the results that there are, the most important first."""
+    """Return the plots for which there are results, the most important first."""
     candidates = comparison.candidates
     plots = [
         _plot_seconds(candidates),
@@ -31,10 +31,10 @@ def make_plots(comparison: Comparison) -> list[Plot]:
 
 
 def _visible_range(values: Sequence[tuple[CandidateResult, float]]) -> Point:
-    """Return the range of an axis for values of candidates, all of them positive.
+    """Return the range of a logarithmic axis for positive values of candidates.
 
-    An end is that of the trees and layers alone where the flat softmax or an n-gram model would
-    move it, on a logarithmic axis, by more than the distance between both ends.
+    The values of all other candidates define a range. The flat softmax and n-gram models extend an
+    end of it only by at most the length of that range.
     """
     everything = [value for _, value in values] or [1.0]
     others = [
@@ -54,7 +54,7 @@ def _clip(value: float, visible: Point) -> float:
 
 
 def _edge_note(x: float, visible_x: Point, y: float, visible_y: Point) -> str:
-    """Return the coordinates of a point that are beyond an edge: "→ 1,681 s"."""
+    """Return the coordinates of a point outside the visible range: "→ 1,681 s"."""
     parts = []
     for value, (low, high), arrows, unit in (
         (x, visible_x, "\N{LEFTWARDS ARROW}\N{RIGHTWARDS ARROW}", " s"),
@@ -66,7 +66,7 @@ def _edge_note(x: float, visible_x: Point, y: float, visible_y: Point) -> str:
 
 
 def _plot_seconds(candidates: Sequence[CandidateResult]) -> Plot:
-    """Plot test perplexity over the seconds from the text, with the Pareto front."""
+    """Plot test perplexity against total time, with the Pareto front."""
     eligible = {candidate.name for candidate in eligible_candidates(candidates)}
     points: dict[int, Point] = {}
     for i, candidate in enumerate(candidates):
@@ -92,25 +92,25 @@ def _plot_seconds(candidates: Sequence[CandidateResult]) -> Plot:
 
     kinds = {mark.kind for mark in marks}
     sentences = [
-        "Down and to the left is better. The dashed line is the Pareto front; candidates that are "
-        "not on it are grey."
+        "Lower and further left is better. The dashed line is the Pareto front. Candidates that "
+        "are not on it are grey."
     ]
     if "aside" in kinds:
-        sentences.append("Candidates that cannot be recommended are not part of it.")
+        sentences.append("Candidates that cannot be recommended are excluded from it.")
     if notes:
-        sentences.append("Arrows give values beyond the edge.")
+        sentences.append("Arrows mark values outside the plot.")
     sampled = [candidate.name for candidate in candidates if candidate.sample is not None]
     if 0 < len(sampled) < len(candidates):
         sentences.append(f"Scored on a sample of the tokens: {', '.join(sampled)}.")
     if "whisker" in kinds:
-        sentences.append("Bars: one standard deviation over seeds.")
+        sentences.append("Bars show one standard deviation over seeds.")
     return Plot(
         "plot-seconds",
         "Perplexity against time",
         " ".join(sentences),
-        Axis("seconds from the text (log scale)", "log"),
+        Axis("total time in seconds (log scale)", "log"),
         Axis("test perplexity"),
-        ["candidate", "seconds from the text", "test perplexity", "standard deviation"],
+        ["candidate", "total seconds", "test perplexity", "standard deviation"],
         marks,
         front=True,
         notes=notes,
@@ -118,7 +118,7 @@ def _plot_seconds(candidates: Sequence[CandidateResult]) -> Plot:
 
 
 def _plot_learning(candidates: Sequence[CandidateResult]) -> Plot:
-    """Plot the validation perplexity of every job after each epoch, over time."""
+    """Plot the validation perplexity of every job after each epoch against time."""
     curves: list[Mark] = []
     points: list[Mark] = []  # candidates without a training curve
     for i, candidate in enumerate(candidates):
@@ -141,20 +141,20 @@ def _plot_learning(candidates: Sequence[CandidateResult]) -> Plot:
     return Plot(
         "plot-learning",
         "Perplexity during training",
-        "After each epoch, over the seconds from the text, without validation. At a given time, "
-        "the lowest line is the best candidate. A line that still falls at its end may gain from "
-        "more training.",
-        Axis("seconds from the text (log scale)", "log", within=visible_x),
+        "Validation perplexity after each epoch against total time, without the time for "
+        "validation. At a given time, the lowest line is the best candidate. If a line still falls "
+        "at its end, more training may improve the candidate.",
+        Axis("total time in seconds (log scale)", "log", within=visible_x),
         Axis("validation perplexity (log scale)", "log", within=visible_y),
-        ["candidate", "seed", "epoch", "seconds from the text", "validation perplexity"],
+        ["candidate", "seed", "epoch", "total seconds", "validation perplexity"],
         marks,
         notes={i: note for i, note in notes.items() if note},
     )
 
 
 def _learning_curves(number: int, candidate: CandidateResult) -> list[Mark]:
-    """Return the marks of a candidate's jobs: a line each, with a dot for every epoch."""
-    # Epochs take the training time of the table, so that a curve ends at the seconds there.
+    """Return the marks of a candidate: one line per job, with one dot per epoch."""
+    # Epochs divide the training time in the table, so that each curve ends at the total time
     steps = candidate.timings
     start = (steps.vectors or 0.0) + (steps.tree or 0.0) + (steps.preparation or 0.0)
     epoch_seconds = (steps.training or 0.0) / (candidate.trained_epochs or 1.0)
@@ -164,7 +164,7 @@ def _learning_curves(number: int, candidate: CandidateResult) -> list[Mark]:
         epochs_done = accumulate(epoch.share for epoch in job.epochs)
         for epoch, done in zip(job.epochs, epochs_done, strict=True):
             seconds = start + done * epoch_seconds
-            # both axes are logarithmic; damaged results may have zeros
+            # Both axes are logarithmic, and damaged results may contain zeros
             if seconds > 0 and epoch.valid is not None and epoch.valid > 0:
                 values = [candidate.name, job.seed, epoch.epoch, seconds, epoch.valid]
                 dots.append(Mark(number, "dot", [(seconds, epoch.valid)], values))
@@ -174,7 +174,7 @@ def _learning_curves(number: int, candidate: CandidateResult) -> list[Mark]:
 
 
 def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) -> Plot:
-    """Plot the test perplexities by band, in percent from the flat softmax or from the best."""
+    """Plot the test perplexity of each band relative to the flat softmax or the best candidate."""
     scored = [candidate for candidate in candidates if any(candidate.by_band)]
     baseline = min(
         scored, key=lambda candidate: (not candidate.is_flat, candidate.valid), default=None
@@ -184,7 +184,7 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
     shown = [(i, band) for i, band in enumerate(bands) if band.tokens]
 
     marks: list[Mark] = []
-    common_ratios = [1.0]  # at bands that are not rare
+    common_ratios = [1.0]  # in bands that are not rare
     for index, candidate in enumerate(candidates):
         dots = []
         for position, (i, band) in enumerate(shown):
@@ -202,16 +202,16 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
             marks += [Mark(index, "line", [dot.points[0] for dot in dots]), *dots]
 
     caption = (
-        f"Difference of the test perplexity from that of {baseline_name} (dashed line), by the "
-        "count of the word in the training text; 10+ is 10 to 99, and so on. Below the line, a "
-        "candidate predicts better. Values outside the plot are in the CSV."
+        f"Test perplexity relative to {baseline_name} (dashed line), by the count of the word in "
+        "the training text: 10+ means 10 to 99, and so on. Below the line, a candidate is better. "
+        "Percentages are fractions of the test tokens. Values outside the plot are in the CSV."
     )
     names = []
     for _, band in shown:
         if band.least is None:
             caption += (
-                " Unknown words are not in the vocabulary. The model reads and predicts each as "
-                "<unk>, so that their perplexity is that of <unk>, not of the words."
+                " Unknown words are not in the vocabulary: the model reads and predicts <unk>, and "
+                "their perplexity is that of <unk>."
             )
         percent = 100 * band.tokens / n_tokens
         names.append(f"{_band_name(band)}\n{percent:.{'0f' if percent >= 9.95 else '2g'}}%")
@@ -219,9 +219,9 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
         "plot-bands",
         "Perplexity by word frequency",
         caption,
-        Axis("training count of the word; fraction of the test tokens", names=names),
+        Axis("training count of the word, % of test tokens", names=names),
         Axis(
-            f"test perplexity, from {baseline_name} (log scale)",
+            f"test perplexity relative to {baseline_name} (log scale)",
             "log",
             within=(min(common_ratios), max(common_ratios)),
             is_ratio=True,
@@ -232,7 +232,7 @@ def _plot_bands(candidates: Sequence[CandidateResult], bands: Sequence[Band]) ->
             "words",
             "test tokens",
             "test perplexity",
-            f"% from {baseline_name}",
+            f"% difference from {baseline_name}",
         ],
         marks,
         level=1.0,

@@ -18,11 +18,11 @@ from hstree.report.formats import DASH, TIMES, number
 
 
 class Cell(NamedTuple):
-    """Number of a cell, the value to sort by, and details; None comes last."""
+    """Text of a cell, its value for sorting (None comes last), and details."""
 
     text: str = DASH
     value: float | None = None
-    note: str = ""  #: lines that are shown when a candidate is opened
+    note: str = ""  #: lines that are shown with the details of a candidate
 
 
 class Column(NamedTuple):
@@ -30,17 +30,17 @@ class Column(NamedTuple):
 
     title: str
     unit: str
-    shown: str  #: "always", "wide" for wide pages, "more" if all columns are shown
-    path: str  #: attributes that lead to its value from a candidate
+    shown: str  #: "always", "wide" (on wide pages) or "more" (if all columns are shown)
+    path: str  #: attributes that lead from a candidate to the value
     meaning: str
     format_value: Callable[[Any], str] = number
-    note: Callable[[Any], str] = lambda candidate: ""  #: for a candidate that has the value
+    note: Callable[[Any], str] = lambda candidate: ""  #: used if the candidate has the value
 
 
 def make_table(comparison: Comparison) -> tuple[list[Column], list[list[Cell]]]:
-    """Return the columns in which a candidate has a value, and the cells of each candidate.
+    """Return the columns in which any candidate has a value, and the cells of each candidate.
 
-    Perplexities without words out of vocabulary are shown if the test split has such words.
+    Perplexities without out-of-vocabulary words are shown if the test split has such words.
     """
     columns = []
     cells_by_column = []
@@ -60,7 +60,7 @@ def make_table(comparison: Comparison) -> tuple[list[Column], list[list[Cell]]]:
 
 
 def _make_cell(comparison: Comparison, column: Column, candidate: CandidateResult) -> Cell:
-    """Return a cell; its note tells whether the value is from a sample of the tokens."""
+    """Return a cell; a note states if the value was measured on a sample of the tokens."""
     cell = _format_cell(column, candidate)
     sample = comparison.sample(column.path, candidate)
     if sample is None or cell.value is None:
@@ -71,7 +71,7 @@ def _make_cell(comparison: Comparison, column: Column, candidate: CandidateResul
 
 
 def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
-    """Return the cell of a value, by the type of the value."""
+    """Return a cell, formatted by the type of its value."""
     match value_at(column.path, candidate):
         case None:
             return Cell()
@@ -87,7 +87,7 @@ def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
             bounds = f"{number(speed.low)}{DASH}{number(speed.high)}\n"
             note = per_second if candidate.is_flat else bounds + per_second
             return Cell(f"{number(speed.times_flat)}{TIMES}", speed.times_flat, note)
-        case Ratio(ratio=1, low=1, high=1):  # to the same candidate
+        case Ratio(ratio=1, low=1, high=1):  # relative to the candidate itself
             return Cell(format_change(1), 1.0)
         case Ratio(ratio=ratio, low=low, high=high):
             note = "no interval"
@@ -105,7 +105,7 @@ def _format_cell(column: Column, candidate: CandidateResult) -> Cell:
 
 
 def _format_memory(n_parameters: int) -> Cell:
-    """Return the cell of the memory of parameters in single precision."""
+    """Return the cell for the memory of the parameters in single precision."""
     n_bytes = 4 * n_parameters
     unit_size, unit = 1e3, "kB"
     if n_bytes >= 1e9:
@@ -120,7 +120,7 @@ def _format_memory(n_parameters: int) -> Cell:
 
 
 def _time_details(candidate: CandidateResult) -> str:
-    """Return the seconds of each step, and the time as a multiple of that of the flat softmax."""
+    """Return the seconds of each step, and the ratio of the total to that of the flat softmax."""
     steps = candidate.timings
     seconds = {
         "vectors": steps.vectors,
@@ -130,7 +130,7 @@ def _time_details(candidate: CandidateResult) -> str:
     }
     lines = [f"{step} {number(value)}" for step, value in seconds.items() if value]
     if candidate.from_text_times_flat:
-        lines.append(f"{number(1 / candidate.from_text_times_flat)} of flat\u2019s")
+        lines.append(f"{number(1 / candidate.from_text_times_flat)}\N{MULTIPLICATION SIGN} flat")
     return "\n".join(lines)
 
 
@@ -156,7 +156,7 @@ _COLUMNS = [
         "perplexity",
         "always",
         "perplexity.valid.mean",
-        "validation perplexity, which decides the recommendation; lower is better",
+        "validation perplexity (lower is better); it determines the recommendation",
         _perplexity,
     ),
     Column(
@@ -164,17 +164,17 @@ _COLUMNS = [
         "perplexity",
         "always",
         "perplexity.test",
-        "test perplexity; lower is better. ± is the standard deviation over n seeds. * means that "
-        "training stopped at the limit of epochs; more epochs may lower the perplexity",
+        "test perplexity (lower is better). ± is the standard deviation over n seeds. * means that "
+        "training stopped at the maximum number of epochs; more epochs may lower the perplexity",
         _perplexity,
     ),
     Column(
-        "from text",
+        "total",
         "seconds",
         "always",
         "timings.total",
-        "time to train the vectors of a tree, build the tree, prepare the layer and train it, "
-        "without validation; each of these; and as a multiple of the time of the flat softmax",
+        "time for training vectors, building the tree, preparing the layer and training, without "
+        "validation. Details: the time of each step, and the ratio to the flat softmax",
         note=_time_details,
     ),
     Column(
@@ -182,72 +182,72 @@ _COLUMNS = [
         "perplexity",
         "wide",
         "to_flat",
-        "difference from the flat softmax, with its 95% interval over blocks of at least 1,000 "
-        "test tokens. There is no interval for fewer than 20 blocks",
+        "difference in test perplexity from the flat softmax, with its 95% interval over blocks of "
+        "at least 1,000 test tokens. Fewer than 20 blocks give no interval",
     ),
     Column(
-        "like for like",
-        "perplexity",
+        "same layer",
+        "vs flat",
         "wide",
         "to_like",
-        "difference from the flat softmax with the same layer, such as n-gram features: the effect "
-        "of the tree alone",
+        "difference in test perplexity from the flat softmax with the same layer, such as n-gram "
+        "features: the effect of the tree alone",
     ),
     Column(
         "training",
-        "times flat",
+        "speed/flat",
         "wide",
         "training",
-        "training speed as a multiple of that of the flat softmax, with its range over the rounds; "
-        "and words/s",
+        "training speed divided by that of the flat softmax. Details: the range over the rounds of "
+        "measurement, and words/s",
     ),
     Column(
-        "trained",
+        "training time",
         "seconds",
         "wide",
         "timings.training",
-        "time of training alone; and the number of epochs",
+        "time for training alone. Details: the number of epochs",
         note=_epochs,
     ),
     Column(
         "one word",
-        "times flat",
+        "speed/flat",
         "wide",
         "nll",
-        "speed of the probability of one word in its context, as a multiple of that of the flat "
-        "softmax, with its range over the rounds; and words/s",
+        "speed of computing the probability of one word in its context, divided by that of the "
+        "flat softmax. Details: the range over the rounds of measurement, and words/s",
     ),
     Column(
         "top 10",
-        "times flat",
+        "speed/flat",
         "wide",
         "top_k",
-        "speed of the ten most probable words of a context, as a multiple of that of the flat "
-        "softmax, with its range over the rounds; and words/s",
+        "speed of finding the ten most probable words in a context, divided by that of the flat "
+        "softmax. Details: the range over the rounds of measurement, and words/s",
     ),
     Column(
         "memory",
         "of weights",
         "wide",
         "parameters",
-        "memory of the parameters in single precision, and their number. The words of n-gram "
-        "features are not included",
+        "memory of the parameters in single precision, without the words of n-gram features. "
+        "Details: the number of parameters",
     ),
     Column(
         "one score",
-        "times flat",
+        "speed/flat",
         "more",
         "unnormalised",
-        "speed of the unnormalised score of one word, for layers that are trained towards ln Z = "
-        "0, as a multiple of the speed of one word of the flat softmax; and words/s",
+        "speed of computing the unnormalised score of one word, divided by the one-word speed of "
+        "the flat softmax; for layers that are trained towards ln Z = 0. Details: words/s",
     ),
     Column(
         "mixed with",
         "perplexity",
         "more",
         "mixture.test",
-        "test perplexity of the mixture of both models; and the weight of the candidate in it, "
-        "fitted on the validation split",
+        "test perplexity of the mixture of the candidate with this n-gram model. Details: the "
+        "weight of the candidate, fitted on the validation split",
         _perplexity,
         _mixture_weight,
     ),
@@ -256,7 +256,7 @@ _COLUMNS = [
         "perplexity",
         "more",
         "perplexity.test_without_oov.mean",
-        "test perplexity without words out of vocabulary",
+        "test perplexity without out-of-vocabulary words",
         _perplexity,
     ),
     Column(
@@ -264,23 +264,23 @@ _COLUMNS = [
         "per target",
         "more",
         "tree.scores_per_target",
-        "node scores per prediction: 1 at a binary node, k at a node with k branches",
+        "number of node scores per predicted word: 1 at a binary node, k at a node with k branches",
     ),
     Column(
         "length",
         "decisions",
         "more",
         "tree",
-        "mean code length of a word of the text, over all its codes; and the mean number of codes "
-        "per word, if it is not 1",
+        "mean code length per token of the text, over all codes of the word. Details: the mean "
+        "number of codes per word, if it is not 1",
     ),
     Column(
         "ln Z",
         "nats",
         "more",
         "log_normaliser.mean",
-        "logarithm of the normaliser, which is trained towards 0: mean and standard deviation over "
-        "the test tokens",
+        "mean logarithm of the normaliser over the test tokens; training moves it towards 0. "
+        "Details: the standard deviation",
         partial(signed, form=".3f"),
         _normaliser_spread,
     ),
@@ -289,8 +289,8 @@ _COLUMNS = [
         "perplexity",
         "more",
         "log_normaliser.unnormalised_perplexity",
-        "perplexity on the test split if scores were used as log-probabilities; not comparable "
-        "with perplexities",
+        "test perplexity if scores are used as log-probabilities; it cannot be compared with other "
+        "perplexities",
         _perplexity,
     ),
 ]

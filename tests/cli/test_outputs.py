@@ -137,7 +137,7 @@ def test_a_model_that_cannot_be_saved_loses_no_figures(hstree, tree, corpus, tmp
     ran = hstree("evaluate", tree, corpus, *QUICK, *saved, status=1)
     assert len(ran.errors) == 2
     assert "m/config.json is not a regular file" in ran.errors[0]
-    assert ran.errors[1] == "hstree: error: cannot write v.npy: there is not enough memory"
+    assert ran.errors[1] == "hstree: error: cannot write v.npy: not enough memory"
     assert figures(tmp_path / "r.json")["perplexity"]
     assert re.findall(r"^written +(.*)$", ran.out, re.M) == ["r.json"]
 
@@ -221,13 +221,13 @@ def test_an_input_is_never_replaced(refused, tree, corpus, tmp_path):
     os.link(corpus, tmp_path / "hard.txt")
     os.link(tmp_path / "m" / "weights.safetensors", tmp_path / "weights")
     for line in REPLACED:
-        refused(*shlex.split(line), saying="choose another place with ")
+        refused(*shlex.split(line), saying="choose another path with ")
 
 
 @pytest.mark.usefixtures("model", "corpus")
 def test_redirected_standard_input_is_not_replaced(piped):
     ran = piped("< corpus.txt", "score", "model", "-", "--json", "corpus.txt")
-    assert "--json corpus.txt is, contains or lies in /dev/stdin" in ran.stderr
+    assert "--json corpus.txt overlaps with /dev/stdin" in ran.stderr
 
 
 def test_models_of_a_comparison_are_read(hstree, corpus):

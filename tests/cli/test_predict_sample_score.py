@@ -35,7 +35,9 @@ def test_the_words_predicted_are_those_of_the_model(hstree, model, tmp_path):
 
 def test_unknown_words_are_named_and_an_empty_text_begins_a_line(hstree, model, tmp_path):
     ran = hstree("predict", model, "w0 zebra zebra", "--json", "a.json", warns=True)
-    assert ran.warnings == ["hstree: warning: not among the model's words, read as <unk>: 'zebra'"]
+    assert ran.warnings == [
+        "hstree: warning: not in the vocabulary of the model, read as <unk>: 'zebra'"
+    ]
     assert answers(tmp_path / "a.json")[0]["unknown"] == ["zebra"]
     assert "(no word)" in hstree("predict", model, "").out
 
@@ -54,7 +56,7 @@ def test_lines_and_words_are_scored_alike(hstree, model, other, tmp_path):
     ran = hstree("score", model, other, "-o", "lines.tsv", "--json", "score.json", warns=True)
     # One unknown token in eight is usual, but no word of the training text was <unk>.
     assert ran.err.count("\n") == 1
-    assert "<unk> has the count 0 among the model's words, and 1 of 8 tokens are" in ran.warnings[0]
+    assert "1 of 8 tokens are scored as <unk>, which did not occur" in ran.warnings[0]
     lines = [line.split("\t") for line in (tmp_path / "lines.tsv").read_text().splitlines()]
     assert [line[1:] for line in lines] == [
         ["4", "1", "w0 w1 zebra"],

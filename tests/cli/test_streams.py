@@ -121,7 +121,7 @@ def test_each_line_is_a_context(hstree, model, typed, tmp_path):
     answers = [[word["word"] for word in answer["words"]] for answer in found["predictions"]]
     assert answers == [[word for word, _ in answer] for answer in expected]
     assert ran.warnings == [
-        "hstree: warning: not among the model's words, read as <unk>: 2 words of the lines"
+        "hstree: warning: not in the vocabulary of the model, read as <unk>: 2 words in the input"
     ]
     typed(b"")
     assert hstree("predict", model, "-").out == "line\trank\tword\tprobability\n"

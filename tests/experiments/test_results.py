@@ -80,7 +80,7 @@ def test_a_formula_is_no_formula_in_the_csv_file(compared, tmp_path):
 
 def test_the_table_shows_the_columns_that_a_candidate_has(compared):
     titles = set(compared.table().columns)
-    assert {"candidate", "s from text", "s trained", "mixed with kn2", "vs flat"} <= titles
+    assert {"candidate", "total s", "training s", "mixed with kn2", "vs flat"} <= titles
     assert "ln Z" not in titles
     alone = replace(compared, candidates=[compared.candidate("kn2")], choice=None)
     assert "scores/target" not in alone.table().columns
@@ -94,13 +94,13 @@ def test_the_table_shows_the_columns_that_a_candidate_has(compared):
             lambda figures: figures["candidates"][0]["perplexity"].pop("test"),
             r">= 3 - at .*perplexity`",
         ),
-        (lambda figures: figures["candidates"][0].update(tree=None), "lacks a tree"),
-        (lambda figures: figures["bands"].pop(), "other bands"),
-        (lambda figures: figures["candidates"][0]["to_flat"].update(low=1.0), "both, or none"),
-        (lambda figures: figures["choice"].update(chosen="none"), "not in the table"),
+        (lambda figures: figures["candidates"][0].update(tree=None), "is missing or unexpected"),
+        (lambda figures: figures["bands"].pop(), "number of bands"),
+        (lambda figures: figures["candidates"][0]["to_flat"].update(low=1.0), "only one bound"),
+        (lambda figures: figures["choice"].update(chosen="none"), "unknown candidate"),
         (lambda figures: figures["corpus"].pop("valid"), r">= 3 - at .*\.corpus`"),
         (lambda figures: figures.update(version=5), "reads version 6; compare again"),
-        (lambda figures: figures.update(format="other"), "is no file of results"),
+        (lambda figures: figures.update(format="other"), "is not a results file"),
     ],
 )
 def test_figures_that_do_not_fit_together_are_refused(compared, tmp_path, change, saying):

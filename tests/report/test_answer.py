@@ -96,7 +96,7 @@ def test_the_sentences_agree_with_the_table(table):
     times = {c.name: c.timings.total for c in near if c.timings.total is not None}
     if others[0].startswith("Cheaper alternative within 3%: "):
         name, loss, time = re.search(
-            r": (.*) \(.*\), (?:([\d.]+)% worse|as good to 0.1%) in (\S+) of the time\.", others[0]
+            r": (.*) \(.*\), with (?:([\d.]+)% higher|the same).* in (\S+) of the time\.", others[0]
         ).groups()
         assert name == compared.choice.cheaper
         assert times[name] == min(times.values()) < best.timings.total
@@ -107,10 +107,10 @@ def test_the_sentences_agree_with_the_table(table):
         slower = (1 - SAME_TIME) * (best.timings.total or 0.0)
         assert all(time >= slower for name, time in times.items() if name != best.name)
     for sentence in others[1:]:
-        if sentence.startswith("The n-gram model kn5, which is no output layer"):
+        if sentence.startswith("The n-gram model kn5"):
             assert compared.candidate("kn5").valid < best.valid
             continue
-        flat = compared.candidate(re.search(r"that of (flat.*?)(?: \(|,)", sentence)[1])
+        flat = compared.candidate(re.search(r"that of (flat.*?)(?: \(|\.)", sentence)[1])
         assert (best.layer, best.models) == (flat.layer, flat.models)
         if "epoch" in sentence:
             assert best.trained_epochs == flat.trained_epochs
@@ -154,7 +154,7 @@ def test_the_best_candidate_is_recommended_and_a_cheaper_one_is_named(stop):
     recommended, cheaper = a_comparison(nearer, far, best, near, stop=stop).recommendation
     assert recommended.startswith("Recommended: classes (")
     assert "112.4, 243 s" in recommended
-    for part in ("within 3%: huffman (", "114.0, 97.2 s", "1.4% worse", "0.4 of the time"):
+    for part in ("within 3%: huffman (", "114.0, 97.2 s", "1.4% higher", "0.4 of the time"):
         assert part in cheaper
 
 
@@ -176,21 +176,21 @@ def test_a_candidate_whose_time_is_unknown_has_no_cheaper_alternative():
     best = a_candidate("mine.json", valid=100.0, timings=timed(None))
     compared = a_comparison(best, a_candidate("other", valid=101.0))
     assert compared.choice.cheaper is None
-    assert "not known" in compared.recommendation[1]
+    assert "unknown" in compared.recommendation[1]
 
 
 @pytest.mark.parametrize(
     ("ratio", "part"),
     [
-        (Ratio(1.01, 0.99, 1.03, 0.3, 82), "1.0% higher than that of flat (within the noise),"),
-        (Ratio(1.01, None, None, None, 8), "1.0% higher than that of flat,"),
-        (Ratio(0.986, 0.98, 0.99, 0.01, 82), "1.4% lower than that of flat,"),
-        (Ratio(1.0004, 1.0, 1.001, 0.3, 82), "within 0.1% of that of flat,"),
+        (Ratio(1.01, 0.99, 1.03, 0.3, 82), "1.0% higher than that of flat (not significant)."),
+        (Ratio(1.01, None, None, None, 8), "1.0% higher than that of flat."),
+        (Ratio(0.986, 0.98, 0.99, 0.01, 82), "1.4% lower than that of flat."),
+        (Ratio(1.0004, 1.0, 1.001, 0.3, 82), "within 0.1% of that of flat."),
     ],
 )
 def test_a_ratio_to_flat_is_given_with_its_noise(ratio, part):
     compared = a_comparison(FLAT, a_candidate("near", test=99.0, to_flat=ratio))
-    assert f"{part} after the same 3 epochs." in compared.recommendation[2]
+    assert f"{part} Both trained for 3 epochs." in compared.recommendation[2]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_flat_is_compared_after_the_same_training_alone(epochs, seconds, trainin
     )
     flat = trained(replace(FLAT, timings=timed(seconds)), epochs)
     against_flat = a_comparison(flat, near).recommendation[2:]
-    assert [sentence.partition("after the same ")[2] for sentence in against_flat] == (
+    assert [sentence.partition("trained for ")[2] for sentence in against_flat] == (
         [f"{training}."] if training else []
     )
 
@@ -214,7 +214,7 @@ def test_a_candidate_with_a_layer_is_compared_with_flat_of_the_same_layer_alone(
     near = replace(near, like="flat + ngrams", to_like=Ratio(0.98, 0.97, 0.99, 0.01, 82))
     alike = a_candidate("flat + ngrams", test=92.0)
     sentence = a_comparison(FLAT, alike, near).recommendation[2]
-    assert "2.0% lower than that of flat + ngrams, after the same 3 epochs." in sentence
+    assert "2.0% lower than that of flat + ngrams. Both trained for 3 epochs." in sentence
 
 
 def test_an_n_gram_model_of_lower_perplexity_is_named():
@@ -232,7 +232,7 @@ def test_the_only_candidate_is_not_called_the_best():
 @pytest.mark.parametrize(
     ("candidates", "part"),
     [
-        ([a_candidate("a", seen="all")], "has read lines of the test part"),
+        ([a_candidate("a", seen="all")], "seen lines of the test split"),
         ([a_candidate("a", valid=float("inf"))], "finite"),
         ([], "no output layer was compared"),
     ],
@@ -259,7 +259,7 @@ def test_the_reasons_name_the_candidates_and_their_values():
     assert "not compared" not in chosen_from
     for part in ("10,000 for a flat softmax", "331 seconds for the vectors", "900 tokens/s"):
         assert part in cost
-    assert "quick takes the least time from the text, 50.0 seconds" in fastest
+    assert "quick takes the least total time, 50.0 seconds" in fastest
     assert "30.0% higher" in fastest
     assert "flat softmax was not compared" in "".join(reasons(a_comparison(near)).values())
 
@@ -272,15 +272,15 @@ def test_the_answer_may_be_a_layer():
     assert "2 candidates" in chosen_from
     assert cost.startswith("No tree; 100 tokens/s")
     assert fastest.startswith("This candidate")
-    assert "tree, has a test perplexity 20.0% higher" in certainty
+    assert "tree, is 20.0% higher" in certainty
 
 
 @pytest.mark.parametrize(
     ("sd", "n", "part"),
     [
-        (None, 1, "no candidate was trained with several seeds"),
-        (0.1, 3, "more than the spread over seeds explains"),
-        (5.0, 3, "no more than the spread over seeds explains"),
+        (None, 1, "No candidate was trained with more than one seed"),
+        (0.1, 3, "is larger than the spread over seeds"),
+        (5.0, 3, "is not larger than the spread over seeds"),
     ],
 )
 def test_certainty_follows_the_spread_over_seeds(sd, n, part):
@@ -288,9 +288,7 @@ def test_certainty_follows_the_spread_over_seeds(sd, n, part):
         a_candidate("a", test=100.0, sd=sd, n=n),
         a_candidate("b", test=102.0, speed=500.0, sd=sd, n=n),
     ]
-    assert f", {part}" in reasons(a_comparison(*candidates))["How certain is the order?"].replace(
-        ";", ","
-    )
+    assert part in reasons(a_comparison(*candidates))["How certain is the order?"]
 
 
 @pytest.mark.parametrize(("high", "part"), [(1.1, "not significant"), (0.95, "is significant")])

@@ -241,7 +241,7 @@ def test_a_neighbour_is_a_button_that_searches_for_it(opened):
 
 def test_an_unknown_word_is_reported(opened):
     opened.search("bnak")
-    assert "bnak is not one of the" in opened.one("#status").text
+    assert "bnak is not in the vocabulary" in opened.one("#status").text
 
 
 def test_words_are_completed_as_they_are_typed(opened):

@@ -1,10 +1,10 @@
 "use strict";
-/* The tree explorer: a field that searches a word, and one tree, or two side by side.
+/* The tree explorer: a search field for words, and one tree or two trees side by side.
 
    Words reach the page as text, never as markup. */
 
 const BRANCHES_AT_A_TIME = 50, NEIGHBOURS = 10;
-/* A path is opened down to this depth. */
+/* Maximum depth to which a path is opened. */
 const DEEPEST_OPENED = 120;
 
 // Elements and numbers
@@ -21,7 +21,7 @@ function wordElement(text) {
   return element("bdi", {}, text);
 }
 
-/* Buttons that search for a word. */
+/* Buttons that search for words. */
 function wordButtons(words) {
   return words.flatMap((text) => [
     element("button", { type: "button", class: "chip", "data-word": text }, wordElement(text)), " "]);
@@ -108,7 +108,7 @@ class TreeView {
 
     const left = edges.length - until, next = Math.min(left, BRANCHES_AT_A_TIME);
     const button = element("button", { type: "button", class: "quiet more" },
-      `show ${next} more of ${plural(left, "branch", "branches")}`);
+      `Show ${next} of ${plural(left, "more branch", "more branches")}`);
     button.addEventListener("click", () => {
       button.remove();
       this.#addBranches(below, node, level, until);
@@ -126,7 +126,7 @@ function codesElement(tree, codes) {
   return element("div", { class: "codes" },
     element("p", { class: "summary" }, element("strong", {}, wordElement(tree.words.text[word])),
       `: ${plural(codes.length, "code")}, ${plural(nDecisions, "decision")}${codes.length > 1 ? " in total" : ""}; `
-      + `${percentage(share)} of the text, one word in ${withSeparators(Math.round(1 / share))}.`),
+      + `${percentage(share)} of the training tokens, one in ${withSeparators(Math.round(1 / share))}.`),
     ...codes.map((code) => codeElement(tree, code)));
 }
 
@@ -136,7 +136,7 @@ function codeElement(tree, code) {
   const neighbours = tree.neighbours(code, NEIGHBOURS).map((word) => tree.words.text[word]);
   return element("section", { class: "code" },
     element("p", {}, "Code ", element("code", {}, branches),
-      ` (${plural(code.length, "decision")}, ${percentage(tree.share(code.at(-1)))} of the text)`),
+      ` (${plural(code.length, "decision")}, ${percentage(tree.share(code.at(-1)))} of the training tokens)`),
     element("p", { class: "neighbours" }, "Neighbours: ",
       ...(neighbours.length === 0 ? ["none"] : wordButtons(neighbours))));
 }
@@ -157,7 +157,7 @@ class Pane {
     this.tree = null;
   }
 
-  /* Show a tree; none for "". A tree is unpacked when it is first chosen, and kept. */
+  /* Show a tree, or no tree for "". A tree is unpacked when it is chosen for the first time. */
   async choose(value) {
     this.select.value = value;
     this.root.hidden = value === "";
@@ -177,7 +177,7 @@ class Pane {
     this.show(this.#word);
   }
 
-  /* Show the codes of a word; null for none. */
+  /* Show the codes of a word, or no codes for null. */
   show(word) {
     this.#word = word;
     if (this.tree === null) return;
@@ -217,12 +217,12 @@ class Explorer {
     });
   }
 
-  /* Show the codes of a word in each tree; those of none for "". */
+  /* Show the codes of a word in each tree, or no codes for "". */
   search(query) {
     const { text, counts } = this.words, word = query === "" ? null : this.words.find(query);
     this.status.replaceChildren();
     if (query !== "" && word === null) {
-      this.status.append(wordElement(query), ` is not one of the ${withSeparators(text.length)} words.`);
+      this.status.append(wordElement(query), ` is not in the vocabulary of ${withSeparators(text.length)} words.`);
       return;
     }
     if (word !== null) {

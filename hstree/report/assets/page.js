@@ -27,7 +27,7 @@ async function start() {
   const { trees } = JSON.parse(document.getElementById("page").textContent);
   if (trees !== null && "DecompressionStream" in window) await Explorer.start(trees);
   else if (trees !== null) document.getElementById("status").textContent =
-    "The tree explorer needs a browser from 2023 or later.";
+    "The tree explorer requires a browser from 2023 or later.";
   document.documentElement.dataset.ready = "";
 }
 

@@ -4,7 +4,7 @@
    Words are numbered by frequency; word 0 is the most frequent. Edges are numbered as in a tree
    file: node n has the edges start[n] to start[n + 1] - 1. child[e] is a node, or ~word at a leaf. */
 
-/* Number of most frequent words that are kept per node, and number that are shown. */
+/* Numbers of most frequent words that are kept and shown per node. */
 const KEPT = 12, SHOWN = 6;
 
 async function unpackBytes(base64) {
@@ -119,7 +119,7 @@ class LabelTree {
     return true;
   }
 
-  /* Return the fraction of all text under an edge. */
+  /* Return the fraction of the training tokens under an edge. */
   share(edge) {
     return this.mass[edge] / this.nodeMass[0];
   }
