@@ -272,17 +272,7 @@ class Candidate:
         """
         # any tree tells what a layer needs; the candidate's is not built yet
         spec = self.spec(words, _SMALL_TREE)
-        model = kind_of(model_options).model
-        model.check_layer(spec)
-        if spec.kind.is_head and model.backend == "PyTorch":
-            return
-        layer = spec.new(model_options.get("dim", 1))
-        if layer.needs_contexts:
-            _require_language_model(
-                model_options,
-                f"{self} needs the words before each target",
-                "train a language model, or leave the candidate out",
-            )
+        kind_of(model_options).model.check_layer(spec, model_options.get("dim", 1))
         if self.tree is not None and (others := set(self.tree.labels) ^ set(words.words)):
             raise InputError(
                 f"{self.tree_candidate} is over {self.tree.n_labels:,} words, the comparison over "

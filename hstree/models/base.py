@@ -240,8 +240,15 @@ class BaseModel(Predictor):
         return dict(options)
 
     @classmethod
-    def check_layer(cls, spec: LayerSpec) -> None:
+    def check_layer(cls, spec: LayerSpec, dim: int) -> None:
         """Raise OptionError where models of this kind cannot train an output layer."""
+        # Making the layer refuses heads of PyTorch networks, and invalid options
+        if spec.new(dim).needs_contexts and not cls.is_language_model:
+            raise OptionError(
+                f"the output layer {spec.kind.name!r} needs the words before each target; "
+                f"{cls.name} predicts a {cls.predicts}: train a language model, or leave the "
+                "candidate out"
+            )
 
     @classmethod
     def check_setup(cls, words: Vocabulary, options: Mapping[str, Any]) -> None:

@@ -164,9 +164,12 @@ class TorchModel(BaseModel):
         """Return an untrained network; its draws are from torch's generator."""
 
     @classmethod
-    def check_layer(cls, spec: LayerSpec) -> None:
+    def check_layer(cls, spec: LayerSpec, dim: int) -> None:
         """Raise OptionError where an output layer has no PyTorch form."""
         check_head(spec)
+        # The form of a layer has the options of the layer
+        if not spec.kind.is_head:
+            super().check_layer(spec, dim)
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
