@@ -1,1 +1,1 @@
-"""Training: the loop over epochs, optimisers, and scoring of a text."""
+"""Training: the loop over epochs, optimisers, and scoring of texts."""

@@ -1,36 +1,36 @@
-"""Adagrad on touched rows only (Duchi, Hazan & Singer 2011).
+"""Adagrad that changes only touched rows (Duchi, Hazan & Singer 2011).
 
-Each row of a parameter keeps the sum of its mean squared gradients, or each element the sum of its
-squared gradients; a step divides by the root of the sum. Weight decay is decoupled (Loshchilov &
-Hutter 2019): a factor on the row, not a term of the gradient. It is lazy: a row shrinks when it is
-next touched, for all tokens since it last was, so that rare rows are regularised as much as
-frequent ones. There is no momentum.
+A parameter has one sum per row (of mean squared gradients) or one per element (of squared
+gradients); a step divides by the root of the sum. Weight decay is decoupled (Loshchilov & Hutter
+2019): it multiplies the row, and is not a term of the gradient. Weight decay is also lazy: when a
+row is touched, it decays for all tokens since its last step, so that rare rows are regularised as
+much as frequent rows. There is no momentum.
 """
 
 import numpy as np
 
 from hstree._arrays import Array, Int64
 
-#: Numbers moved at a time by `adagrad_rows`: all that is computed from them stays in cache.
+#: Number of elements that `adagrad_rows` updates at a time; intermediate results stay in cache.
 MOVED = 1 << 16
-#: Keeps a step of Adagrad finite where the first gradient is zero.
+#: Constant that keeps a step finite if the first gradient is zero.
 TINY = 1e-10
 
 
 class RowAdagrad:
-    """Adagrad for one parameter whose first axis is rows.
+    """Adagrad for one parameter, by rows of its first axis.
 
     Parameters
     ----------
     parameter : float array (R,) or (R, ...)
         Changed in place by `step`.
     weight_decay : float, default 0
-        L2 penalty per token trained on. A row that was last touched n tokens ago is multiplied by
-        ``exp(-rate * weight_decay * n)``, with its current rate, so that it never changes its sign.
+        L2 penalty per training token. A row that was last touched n tokens ago is multiplied by
+        ``exp(-rate * weight_decay * n)``, with its current rate. It never changes its sign.
     rate : float, default 1
-        Factor on the learning rate of each step.
+        Factor that multiplies the learning rate of each step.
     initial_accumulator : float, default 0
-        What the sum of each row begins with.
+        Initial value of the sum of each row.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class RowAdagrad:
         self.weight_decay = weight_decay
         self.rate = rate
         self.squares = np.full(len(parameter), initial_accumulator, np.float32)
-        # (R,) tokens up to which the weight decay of each row is done
+        # (R,) number of tokens up to which the weight decay of each row is applied
         self.decayed = np.zeros(len(parameter) if weight_decay else 0, np.int64)
-        #: what steps change beside the parameter
+        #: arrays other than the parameter that steps change
         self.arrays: dict[str, Array] = {"squares": self.squares, "decayed": self.decayed}
 
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, tokens: int = 0
     ) -> None:
-        """Move some rows against their gradients.
+        """Update some rows by a step against their gradients.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class RowAdagrad:
         tokens : int
             Number of tokens trained on so far, including this batch.
         """
-        # (r,) weight decay of the tokens since the last step of each row
+        # (r,) weight decay for the tokens since the last step of each row
         decay = None
         if self.weight_decay:
             decay = (self.weight_decay * (tokens - self.decayed[rows])).astype(np.float32)
@@ -80,20 +80,20 @@ def adagrad_rows(
     learning_rate: float,
     decay: Array | None = None,
 ) -> None:
-    """Move some rows of a parameter against their gradients by a step of Adagrad, in place.
+    """Update some rows of a parameter by a step of Adagrad, in place.
 
     Parameters
     ----------
     parameter : float array (R,) or (R, ...)
     squares : float array (R,) or of the shape of the parameter
-        Sums of squared gradients so far. With one sum per row, the mean over the row is added to
-        it, and the row has one learning rate. With one sum per element, each element has its own.
+        Sums of squared gradients so far. With one sum per row, the mean over the row is added, and
+        the row has one learning rate. With one sum per element, each element has its own rate.
     rows : int64 array (r,) without repeats, or slice
     gradient : float array (r, ...)
     learning_rate : float
     decay : float array (r,), optional
-        Weight decay since the last step, where rows have one learning rate. Rows are multiplied by
-        ``exp(-rate * decay)`` before they move, with the same rate as their step.
+        Weight decay since the last step; only with one learning rate per row. Rows are multiplied
+        by ``exp(-rate * decay)`` before the step, with the rate of the step.
     """
     has_row_rates = squares.shape != parameter.shape
     step = max(1, MOVED // max(1, parameter[:1].size))
@@ -106,7 +106,7 @@ def adagrad_rows(
         else:
             touched = rows[a : a + step]
 
-        # Add the squared gradients of elements, or their means over rows
+        # Add the squared gradients of elements, or their mean over each row
         if has_row_rates:
             flat = part.reshape(len(part), -1)
             total = squares[touched] + np.vecdot(flat, flat) / flat.shape[1]
@@ -114,7 +114,7 @@ def adagrad_rows(
             total = squares[touched] + part * part
         squares[touched] = total
 
-        # Decay the rows, then move them
+        # Decay the rows, then make the step
         rate = learning_rate / np.sqrt(total + TINY)
         values = parameter[touched]
         if decay is not None:

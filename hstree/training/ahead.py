@@ -1,4 +1,4 @@
-"""Batches made in a second thread while the model trains on earlier ones."""
+"""Batches that a second thread prepares while the model trains on earlier batches."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -12,15 +12,16 @@ from hstree.kernels import backend_name
 
 T = TypeVar("T")
 
-#: Maximum number of finished hand-overs that wait; one more is in use, and one is being made.
+#: Maximum number of finished groups that wait; one more is in use, and one is being prepared.
 WAITING = 1
 
 
 def ahead(items: Iterator[T], together: int = 1) -> Iterator[T]:
-    """Yield the items, made ahead in a second thread where compiled kernels leave it a core.
+    """Yield the items, which a second thread computes in advance if kernels leave a core idle.
 
-    The order is the same, and so is what an item draws from random generators that nothing else
-    uses. `together` items are handed over at a time; an error of one is raised before the first.
+    The order stays the same, and so do random numbers from generators that nothing else uses. The
+    thread hands over groups of `together` items; an error in a group is raised before its first
+    item.
     """
     if backend_name() == "numpy" or n_threads() == 1:
         yield from items

@@ -1,9 +1,9 @@
-"""Checkpoints: states of a training that is not finished, from which it continues.
+"""Checkpoints: saved states from which an unfinished training run can continue.
 
-A training that was stopped at any moment and continues from its last checkpoint ends with the same
-bits as one that was never stopped. A checkpoint is one file, written beside and renamed: a line
-with the SHA-256 of all that follows, a line of JSON, and the arrays as safetensors. Two are kept,
-so that a damaged one costs minutes.
+A run that was stopped at any moment and continues from its last checkpoint gives the same bits as
+an uninterrupted run. A checkpoint is one file, written under a temporary name and then renamed. It
+has a line with the SHA-256 hash of the rest, a line of JSON, and the arrays as safetensors. Two
+checkpoints are kept, so that a damaged file costs only minutes.
 """
 
 import hashlib
@@ -33,17 +33,17 @@ from hstree.kernels import backend_name
 
 #: Minutes between two checkpoints.
 MINUTES = 5.0
-#: Checkpoints that are kept.
+#: Number of checkpoints that are kept.
 KEPT = 2
-#: Seconds after which the checkpoints of other work are removed, unless a process is at it.
+#: Seconds after which checkpoints of other runs are removed, unless a process uses them.
 ABANDONED = 30 * 24 * 3600
-#: Names of files, in the order in which they were written.
+#: Pattern for file names, which sort in the order of writing.
 NAMES = "[0-9]" * 9 + ".checkpoint"
 R = TypeVar("R")
 
 
 class State(NamedTuple):
-    """State of an unfinished training: arrays by name, and JSON values."""
+    """State of an unfinished training run: arrays by name, and JSON values."""
 
     arrays: dict[str, Array]
     record: dict[str, Any]
@@ -56,18 +56,18 @@ def checkpoint_key(
     texts: Sequence[Corpus | None],
     start: Mapping[str, Array] | None = None,
 ) -> str:
-    """Return the hash of all that the bits of a training depend on but versions and threads.
+    """Return a hash of everything that determines a training run, except versions and threads.
 
     Parameters
     ----------
     layer, model : mapping
         Configs of the output layer and of the model.
     batch_size : int
-        That of the trainer, which may differ from the model's option.
+        Batch size of the trainer, which may differ from the option of the model.
     texts : sequence of Corpus or None
-        Those that the model is trained and validated on.
+        Texts for training and validation.
     start : mapping, optional
-        Arrays that the training begins with, where it does not draw them.
+        Initial arrays, if they are not drawn at random.
     """
     content = {
         **layer,
@@ -83,26 +83,26 @@ def checkpoint_key(
 
 
 class Checkpoints:
-    """The checkpoints of one training, in a folder of their own.
+    """Checkpoints of one training run, in their own folder.
 
     Parameters
     ----------
     parent : path
-        Folder in which each has one of its own, made when its first checkpoint is written.
+        Parent folder. The first checkpoint of a run creates the folder of the run.
     key : str
-        Hash of all that its bits depend on but versions and threads.
+        Hash of the run, from `checkpoint_key`.
 
     Attributes
     ----------
     due : float
-        When the next one is, by `time.monotonic`.
+        Time of the next checkpoint, by `time.monotonic`.
     """
 
     def __init__(self, parent: str | os.PathLike[str], key: str) -> None:
         self.folder = Path(parent, key[:16])
         self.key = key
         self._lock: BinaryIO | None = None  # held from the first checkpoint on
-        # What the bits depend on besides the key
+        # Versions and settings that affect the bits, in addition to the key
         self._made_by: dict[str, Any] = {
             "hstree": __version__,
             "numpy": np.__version__,
@@ -113,14 +113,15 @@ class Checkpoints:
         self.due = time.monotonic() + self._seconds
 
     def save(self, state: State) -> None:
-        """Write a checkpoint; remove all but the newest two, and what others abandoned.
+        """Write a checkpoint; remove all except the newest two, and abandoned ones of other runs.
 
-        Where the folder cannot be written, it warns and does not try again: training continues.
+        If the folder cannot be written, there is a warning and no further attempt; training
+        continues.
         """
         if self._seconds == math.inf:
             return
 
-        # A line of JSON and the arrays, with the checksum of both
+        # A line of JSON and the arrays, with a checksum of both
         record = {"key": self.key, "made_by": self._made_by, **state.record}
         arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
         line = json.dumps(record).encode() + b"\n"
@@ -134,7 +135,7 @@ class Checkpoints:
                 self._lock = acquire_lock(self.folder, shared=True)
                 weakref.finalize(self, self._lock.close)
 
-            # Write it, then remove the old ones, so that one is whole at any moment
+            # Write the checkpoint, then remove old ones, so that one is complete at any moment
             before = sorted(self.folder.glob(NAMES))
             number = int(before[-1].stem) + 1 if before else 0
             with replacing(self.folder / f"{number:09}.checkpoint") as file:
@@ -142,7 +143,7 @@ class Checkpoints:
             for old in before[: 1 - KEPT]:
                 old.unlink(missing_ok=True)
 
-            # Remove checkpoints of other trainings that were abandoned
+            # Remove abandoned checkpoints of other runs
             for other in self.folder.parent.glob("[0-9a-f]" * 16):
                 if time.time() - other.stat().st_mtime > ABANDONED:
                     remove_unused(other)
@@ -156,32 +157,32 @@ class Checkpoints:
         self.due = time.monotonic() + self._seconds
 
     def release(self) -> None:
-        """Let others remove the checkpoints: the training has ended."""
+        """Allow other processes to remove the checkpoints, since training has ended."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def remove(self) -> None:
-        """Remove the checkpoints, unless another process is at the same training."""
+        """Remove the checkpoints, unless another process uses them."""
         self.release()
         remove_unused(self.folder)
 
     def restore(self, apply: Callable[[State], R]) -> R | None:
-        """Return what `apply` makes of the newest checkpoint; None without one.
+        """Return the result of `apply` for the newest checkpoint; None if there is none.
 
-        One that is damaged, or from which `apply` raises, is removed with a warning, and the one
-        before is taken; so `apply` changes nothing before it raises. Warns, too, where it was
-        written by other versions or another number of threads, by which the last digits of what
-        follows may differ.
+        A checkpoint that is damaged, or for which `apply` raises, is removed with a warning, and
+        the previous checkpoint is used. `apply` must therefore change nothing before it raises. A
+        checkpoint by other versions or with another number of threads gives a warning, too, since
+        the last digits of results may differ.
         """
         for file in sorted(self.folder.glob(NAMES), reverse=True):
-            # Read and apply it; pass over one of another training whose folder has the same name
+            # Read and apply the checkpoint; skip one of another run with the same folder name
             try:
                 with open_regular(file) as content:
                     checksum = content.readline().strip()
                     start = content.tell()
                     if checksum != hashlib.file_digest(content, "sha256").hexdigest().encode():
-                        raise FileFormatError("its checksum is not that of its content")
+                        raise FileFormatError("its checksum does not match its content")
                     content.seek(start)
                     record = json.loads(content.readline())
                     arrays = content.read()
@@ -190,7 +191,7 @@ class Checkpoints:
                     continue
                 before = dict(state.record["made_by"])
                 result = apply(state)
-            except Exception as error:  # damage, and other versions, raise errors of any kind
+            except Exception as error:  # damage and other versions raise errors of any kind
                 with suppress(OSError):
                     file.unlink()
                 warnings.warn(
@@ -200,7 +201,7 @@ class Checkpoints:
                 )
                 continue
 
-            # Say which versions and settings have changed since it was written
+            # Warn of versions and settings that have changed since the checkpoint was written
             now = self._made_by.items()
             changed = [f"{k} {before.get(k)} -> {v}" for k, v in now if before.get(k) != v]
             if changed:

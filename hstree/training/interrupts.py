@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM that wait for the end of a step, so that a training stops in a whole state."""
+"""Delay of Ctrl-C and SIGTERM until the end of a step, so that training stops in a valid state."""
 
 import signal
 import threading
@@ -9,17 +9,18 @@ from types import FrameType
 
 from hstree import progress
 
-#: Seconds that a body may continue after a signal before `progress.say` tells why.
+#: Seconds after a signal until `progress.say` explains why the program still runs.
 PATIENCE = 0.5
 _WAITING = "interrupted: the training ends after the batch that is being computed"
 
 
 @contextmanager
 def held_back() -> Iterator[Callable[[], bool]]:
-    """Hold the first Ctrl-C or SIGTERM back while the body runs; raise it after the body.
+    """Delay the first Ctrl-C or SIGTERM until the body has ended.
 
-    Yields a function that returns whether one came. A second one is handled at once. SIGTERM is
-    held back only where the program handles it, and nothing is outside of the main thread.
+    Yields a function that returns whether a signal came. A second signal is handled at once.
+    SIGTERM is delayed only if the program handles it. In other threads than the main thread,
+    nothing is delayed.
     """
     came: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], object]] = {}

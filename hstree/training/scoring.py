@@ -1,4 +1,4 @@
-"""Scores of a text, position by position, under a context model and an output layer."""
+"""Scoring of a text, position by position, by a context model and an output layer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from hstree.data.windows import Batch, ContextBatches
 from hstree.kernels import compiled
 from hstree.layers.base import OutputLayer
 
-#: Positions scored at a time.
+#: Number of positions that are scored at a time.
 BATCH = 1024
 
 
 class ContextModel(ABC):
-    """Hidden vectors of the words around a position.
+    """Model that computes hidden vectors from the words around a position.
 
     Attributes
     ----------
@@ -41,18 +41,18 @@ class ContextModel(ABC):
         return layer.in_context(contexts).nll(self.hidden(contexts), targets)
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
-        """Return ln Z of the layer in each context, (B,); None where it has none."""
+        """Return ln Z of the layer in each context, (B,); None if the layer has no ln Z."""
         return layer.in_context(contexts).log_normaliser(self.hidden(contexts))
 
 
 def score(
     model: ContextModel, layer: OutputLayer, windows: ContextBatches, *, details: bool = False
 ) -> TextScore:
-    """Score every position of a text, without dropout; `details` add ln Z."""
+    """Score every position of a text, without dropout; `details` includes ln Z."""
     batch_nll = [np.empty(0)]
     batch_oov = [np.empty(0, np.bool_)]
     log_z: list[Float64] = []
-    # Other layers have no ln Z: theirs is 0 by design.
+    # Skip layers without ln Z, for which it is 0 by design
     has_log_z = details and type(layer).log_normaliser is not OutputLayer.log_normaliser
     with progress.task(f"scoring {windows.corpus.name}", len(windows), "tokens") as task:
         for (contexts, targets, oov), nll in scored_batches(model, layer, windows):
@@ -71,7 +71,7 @@ def score(
 def scored_batches(
     model: ContextModel, layer: OutputLayer, windows: ContextBatches
 ) -> Iterator[tuple[Batch, Float64]]:
-    """Yield the batches of a text in order, and the nll of their tokens."""
+    """Yield the batches of a text in order, with the nll of their tokens."""
     uses_threads = compiled() is not None and n_threads() > 1 and layer.scores_in_threads
     batches = windows.batches(BATCH)
     return in_threads(lambda batch: model.nll(layer, *batch[:2]), batches, when=uses_threads)

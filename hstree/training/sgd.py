@@ -1,11 +1,12 @@
-"""Stochastic gradient descent on summed gradients, damped as if the items of a batch came in turn.
+"""Stochastic gradient descent on summed gradients, damped to imitate one step per item.
 
-word2vec moves the weights after every word. A batch of a thousand words moves the root's vector a
-thousand times at once, all by gradients at the same weights; at the rates of word2vec that
-overshoots without bound. In turn, each move would have shrunk the next: where the loss of an item
-has curvature k along a row, c moves at rate r reach as far as one move at the rate
-``r (1 - exp(-s)) / s`` with ``s = c r k``. Each row moves at that rate: as in word2vec where a
-batch touches it once, and at most to the minimum where it touches it all the time.
+word2vec updates the weights after every word. A batch of a thousand words updates the root's vector
+with a thousand gradients at once, all computed at the same weights. With the learning rates of
+word2vec, such updates overshoot without bound. In sequence, each step would reduce the next one: if
+the loss of an item has curvature k along a row, c steps with rate r have the effect of one step
+with rate ``r (1 - exp(-s)) / s``, where ``s = c r k``. Each row uses this rate. It equals the rate
+of word2vec if a batch touches the row once, and moves the row at most to the minimum if a batch
+touches it often.
 """
 
 from dataclasses import dataclass
@@ -14,20 +15,20 @@ import numpy as np
 
 from hstree._arrays import Array, Float64, Int64
 
-#: Rows moved at a time: all that is computed from them stays in cache.
+#: Number of rows that are updated at a time; intermediate results stay in cache.
 CHUNK = 512
 
 
 @dataclass(eq=False)
 class DampedSGD:
-    """Gradient descent for one parameter whose first axis is rows.
+    """Gradient descent for one parameter, by rows of its first axis.
 
     Parameters
     ----------
     parameter : float array (R,) or (R, d)
         Changed in place by `step`.
     curvature : float array (R,)
-        Mean curvature of an item's loss along each row, for inputs of length one.
+        Mean curvature of the loss of an item along each row, for inputs of length one.
     """
 
     parameter: Array
@@ -36,7 +37,7 @@ class DampedSGD:
     def step(
         self, rows: Int64 | slice, gradient: Array, learning_rate: float, scale: float
     ) -> None:
-        """Move some rows, without repeats, against their gradients (r,) or (r, d).
+        """Update some distinct rows by a step against their gradients (r,) or (r, d).
 
         The gradient is that of the summed loss of a batch. `scale` is the number of items in the
         batch times the mean squared length of their inputs.

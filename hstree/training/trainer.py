@@ -1,8 +1,9 @@
-"""Loop over epochs that all trainings share.
+"""Loop over epochs that all training runs share.
 
-The weights with the best validation perplexity are kept, the last ones without a validation text.
-Ctrl-C and the end leave a checkpoint where these are kept. Subclasses of `EpochLoop` define what is
-trained, `Trainer` context models in NumPy; its subclasses define batches, steps and learning rates.
+The weights with the best validation perplexity are kept, or the last weights without a validation
+text. If checkpoints are enabled, one is written at the end and after Ctrl-C. Subclasses of
+`EpochLoop` define the trained model. `Trainer` trains context models in NumPy; its subclasses
+define batches, steps and learning rates.
 """
 
 import math
@@ -31,10 +32,10 @@ from hstree.training.interrupts import held_back
 from hstree.training.scoring import ContextModel, score
 
 M = TypeVar("M", bound=ContextModel)
-#: Seconds of training in which kernels may be compiled. The speed in as many seconds after them
-#: estimates the hours of the training.
+#: Seconds for the compilation of kernels. The speed in the same number of seconds afterwards
+#: estimates the total training time.
 WARN_AFTER = 2.5
-#: Positions of batches that a second thread hands over together.
+#: Number of positions in the batches that a second thread hands over together.
 TOGETHER = 2048
 
 
@@ -45,7 +46,7 @@ class Epoch:
     Attributes
     ----------
     train : float or None
-        Running perplexity of the training text, with dropout; None where losses are not negative
+        Running perplexity of the training text, with dropout; None if losses are not negative
         log-likelihoods (`OutputLayer.is_likelihood`).
     valid : float or None
         Validation perplexity after the epoch.
@@ -54,8 +55,8 @@ class Epoch:
     learning_rate : float
         At the start of the epoch.
     share : float
-        Fraction of the epoch's targets that were trained on; below 1 in the last epoch of a
-        training whose budget of seconds ended inside it.
+        Fraction of the epoch's targets that were used. It is below 1 if the time budget ended
+        inside the epoch.
     """
 
     epoch: int
@@ -69,27 +70,28 @@ class Epoch:
 
 @dataclass
 class History:
-    """Epochs of a training, and how it ended.
+    """Epochs of a training run, and the reason for its end.
 
     Attributes
     ----------
     interrupted : bool
         Whether Ctrl-C ended it.
     converged : bool
-        Whether it ended before its limits: the validation perplexity stopped falling.
+        Whether it ended before its limits, because the validation perplexity stopped falling.
     out_of_time : bool
-        Whether its budget of seconds ended it; then it is neither interrupted nor converged.
+        Whether the time budget ended it; then it is neither interrupted nor converged.
     preparation : float
-        Seconds that the output layer took before the first batch, for example to count n-grams. A
-        continued training has those of its start, so that its budget ends at the same batch.
+        Seconds for the preparation of the output layer before the first batch, for example to count
+        n-grams. A continued run keeps the value of its start, so that its budget ends at the same
+        batch.
     kernels : str
-        "numpy" where compiled kernels were switched off or missing; else numba and its version. Of
-        a PyTorch network, the version of torch and the device.
+        "numpy" if compiled kernels were disabled or missing, otherwise numba and its version. For a
+        PyTorch network, the version of torch and the device.
     unfinished : float
         Wall-clock time of the epoch that Ctrl-C ended.
     before : float
-        Wall-clock time, with validations, until the checkpoint from which the training continued; 0
-        where it was not stopped.
+        Wall-clock time, including validation, up to the checkpoint from which the run continued; 0
+        if it was not stopped.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -103,7 +105,7 @@ class History:
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time of the epochs, without validations."""
+        """Wall-clock time of the epochs, without validation."""
         return sum(epoch.seconds for epoch in self.epochs) + self.unfinished
 
     def _repr_html_(self) -> str:
@@ -111,7 +113,7 @@ class History:
 
 
 def epoch_table(epochs: Sequence[Epoch]) -> TextTable:
-    """Return a table with one row per epoch of a training."""
+    """Return a table with one row per epoch."""
     columns = ("epoch", "train", "valid", "seconds", "tokens/s", "learning rate")
     rows = [
         (
@@ -129,7 +131,7 @@ def epoch_table(epochs: Sequence[Epoch]) -> TextTable:
 
 @dataclass
 class EpochPosition:
-    """Position in a training: an epoch, counted from 1, and the sums over its batches so far.
+    """Position in a training run: an epoch, counted from 1, and sums over its batches so far.
 
     Attributes
     ----------
@@ -138,9 +140,9 @@ class EpochPosition:
     seconds : float
         Wall-clock time of the epoch.
     noise : dict, optional
-        State of the generator that losses draw from, after these batches.
+        State of the random generator for losses, after these batches.
     is_whole : bool
-        Whether the training can continue from here: no step is changing the parameters.
+        Whether training can continue from here: no step is changing parameters at the moment.
     """
 
     epoch: int = 1
@@ -154,22 +156,22 @@ class EpochPosition:
 
 @dataclass
 class Progress:
-    """What one call of `EpochLoop.fit` has done so far.
+    """State of one call of `EpochLoop.fit`.
 
     Attributes
     ----------
     arrays : dict
-        All arrays that the training changes in place, by their names in a checkpoint.
+        All arrays that training changes in place, by their names in a checkpoint.
     weights : dict
-        Those that the best epoch is kept of, by the names of their parameters.
+        Arrays whose best values are kept, by parameter name.
     began : float
-        When `fit` was called, by `time.perf_counter`.
+        Time of the call of `fit`, by `time.perf_counter`.
     best : float
         Lowest validation perplexity so far.
     best_weights : dict
-        Copies of its weights; empty before the first validation.
+        Copies of the weights at that perplexity; empty before the first validation.
     next_speed_check : float
-        Seconds of an epoch after which the speed is measured; infinity for never.
+        Seconds within an epoch after which the speed is measured; infinity for never.
     warm_tokens, warm_seconds : int, float
         Position at the first measurement, when kernels are compiled; 0 before it.
     """
@@ -187,27 +189,27 @@ class Progress:
 
 
 class EpochLoop(ABC):
-    """The loop over epochs of a training that changes arrays in place.
+    """Training loop over epochs that changes arrays in place.
 
-    Subclasses define what is trained: the batches, a step, the validation and the arrays.
+    Subclasses define the batches, the step, the validation and the arrays.
 
     Parameters
     ----------
     model : hstree.models.BaseModel
-        Its `seconds`, if they are not None, are a budget of wall-clock time, the preparation of the
-        output layer counted, validations not. The batch in which it runs out is the last, also
-        inside an epoch; a validation follows as after every epoch. Schedules that fall until the
-        last epoch (`learning_rate`) fall until the budget's end instead if that comes first; those
-        that change after an epoch (`on_validation`) do not change inside one.
+        If `model.seconds` is not None, it is a budget of wall-clock time that includes the
+        preparation of the output layer and excludes validation. The batch in which the budget ends
+        is the last, also inside an epoch; validation follows as after every epoch. Learning rates
+        that fall until the last epoch (`learning_rate`) fall until the end of the budget if that is
+        earlier; those that change after an epoch (`on_validation`) do not change inside one.
 
     Attributes
     ----------
     rate : float
-        The learning rate, at first that of the model's options.
+        Learning rate, initially the option of the model.
     schedule : tuple of str
-        Names of the attributes that steps and validations change; checkpoints keep these, too.
+        Names of the attributes that steps and validation change; checkpoints contain them.
     preparation : float
-        Seconds of the budget that are spent before the first batch of a new training.
+        Seconds of the budget that are used before the first batch of a new run.
     """
 
     schedule: ClassVar[tuple[str, ...]] = ()
@@ -230,9 +232,9 @@ class EpochLoop(ABC):
     def epoch_batches(
         self, train: ContextBatches, epoch: int = 1
     ) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield the contexts and targets of each batch of an epoch, and what else a step needs.
+        """Yield the contexts and targets of each batch in an epoch, and prepared data for a step.
 
-        Batches and what is drawn for them depend on the random seed and the epoch alone.
+        Batches and their random numbers depend only on the random seed and the epoch.
         """
 
     @abstractmethod
@@ -241,19 +243,19 @@ class EpochLoop(ABC):
 
     @abstractmethod
     def trained_arrays(self) -> dict[str, Any]:
-        """Return the arrays of which those of the best epoch are kept, by their names."""
+        """Return the arrays whose values in the best epoch are kept, by name."""
 
     @abstractmethod
     def other_arrays(self) -> dict[str, Any]:
-        """Return what else training changes in place, such as the states of optimisers."""
+        """Return the other arrays that training changes in place, such as optimiser states."""
 
     @abstractmethod
     def noise_state(self) -> dict[str, Any]:
-        """Return the state of the generator that steps draw from, as JSON values."""
+        """Return the state of the random generator for steps, as JSON values."""
 
     @abstractmethod
     def set_noise_state(self, state: dict[str, Any]) -> None:
-        """Set the state of the generator that steps draw from; raise if it is not one."""
+        """Set the state of the random generator for steps; raise if it is not a state."""
 
     @property
     def is_likelihood(self) -> bool:
@@ -261,7 +263,7 @@ class EpochLoop(ABC):
         return True
 
     def as_array(self, values: Any) -> Array:
-        """Return one of the arrays as one of NumPy, which may share its memory."""
+        """Return one of the arrays as a NumPy array, which may share its memory."""
         array: Array = values
         return array
 
@@ -270,16 +272,17 @@ class EpochLoop(ABC):
         values[...] = saved
 
     def learning_rate(self, done: float) -> float:
-        """Return the learning rate after `done` epochs, a fraction in the middle of one.
+        """Return the learning rate after `done` epochs, which may be fractional.
 
-        Under a budget of seconds, `done` is at least the spent fraction of it times all epochs.
+        With a time budget, `done` is at least its used fraction times the number of epochs.
         """
         return self.rate
 
     def on_validation(self, valid: float, best: float) -> bool:
-        """Update the schedule after a validation; return True to stop.
+        """Update the schedule after validation; return True to stop.
 
-        `valid` is the validation perplexity, `best` the lowest one before it, infinity at first.
+        `valid` is the validation perplexity, and `best` is the lowest one so far, initially
+        infinity.
         """
         return False
 
@@ -289,19 +292,19 @@ class EpochLoop(ABC):
         valid: ContextBatches | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> History:
-        """Train, and leave the best weights in place; the last ones without `valid`.
+        """Train, and set the best weights (without `valid`, the last weights).
 
-        With checkpoints, the training continues from the last one, if there is one, and leaves one
-        where it ends or is interrupted.
+        With checkpoints, training continues from the last checkpoint, if any, and writes one when
+        it ends or is interrupted.
 
         Raises
         ------
         TrainingError
-            When an epoch ends with a perplexity that is not finite, or had no token.
+            When an epoch has no token, or ends with a perplexity that is not finite.
         """
         began = time.perf_counter()
 
-        # The arrays that the training changes: parameters, and the states of layer and optimisers
+        # Arrays that training changes: parameters, and states of layer and optimisers
         weights = self.trained_arrays()
         arrays = {**weights, **self.other_arrays()}
 
@@ -318,7 +321,7 @@ class EpochLoop(ABC):
             while run.position.epoch <= self.epochs and not (
                 history.converged or history.out_of_time
             ):
-                # Overflows show in the perplexity, which is checked next.
+                # Overflows show in the perplexity, which is checked afterwards
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     rate, fraction = self._train_epoch(train, run, checkpoints)
                     after = None
@@ -334,7 +337,7 @@ class EpochLoop(ABC):
             history.interrupted = True
             history.unfinished = run.position.seconds
 
-        # Leave the best weights in place
+        # Set the best weights
         for name, best in run.best_weights.items():
             self.assign(run.weights[name], best)
         return history
@@ -344,11 +347,11 @@ class EpochLoop(ABC):
     ) -> tuple[float, float]:
         """Train from the position in an epoch to its end, or until the budget ends.
 
-        Returns the learning rate at its start, and the fraction of its targets trained on.
+        Returns the learning rate at the start, and the fraction of the epoch's targets used.
         """
         position = run.position
 
-        # Expected tokens of the epoch, and the seconds of the budget that are spent
+        # Expected number of tokens in the epoch, and seconds of the budget used so far
         expected = float(train.training_counts.sum())
         limit = self.seconds or math.inf
         spent = run.history.preparation + run.history.seconds
@@ -365,7 +368,7 @@ class EpochLoop(ABC):
         with progress.task(title, expected, "tokens") as task:
             batches = self.epoch_batches(train, position.epoch)
             if position.batches:
-                # A resumed epoch: draw again what was drawn for its batches so far
+                # Resumed epoch: skip the batches so far, which draws their random numbers again
                 position.is_whole = False
                 for _, targets, _ in islice(batches, position.batches):
                     task.advance(len(targets))
@@ -374,11 +377,11 @@ class EpochLoop(ABC):
                 start = time.perf_counter() - position.seconds
             with held_back() as is_stopped:
                 for contexts, targets, prepared in batches:
-                    # A budget that has not grown since a pause has nothing left
+                    # The budget of a resumed run may already be used up
                     if is_stopped() or (position.batches and spent + position.seconds >= limit):
                         break
 
-                    # One step, at the learning rate of the epochs or the budget spent so far
+                    # One step, with the learning rate for the epochs done or the budget used
                     elapsed = spent + time.perf_counter() - start
                     done = position.epoch - 1 + min(1.0, position.tokens / expected)
                     rate = self.learning_rate(max(done, self.epochs * min(1.0, elapsed / limit)))
@@ -391,17 +394,17 @@ class EpochLoop(ABC):
                     task.advance(len(targets))
                     task.note(f"{measure} {perplexity(position.nll, position.tokens):.1f}")
 
-                    # A sum that is not finite ends the training after this epoch
+                    # A sum that is not finite ends the run after this epoch
                     if spent + position.seconds >= limit or not math.isfinite(position.nll):
                         break
                     if position.seconds >= run.next_speed_check:
                         self._warn_of_hours(run, expected)
-                    # Saving is not part of the epoch's seconds
+                    # The time for saving does not count
                     if checkpoints is not None and time.monotonic() >= checkpoints.due:
                         checkpoints.save(self._state(run))
                         start = time.perf_counter() - position.seconds
 
-                # The end of the budget is saved here: no whole epoch follows it
+                # Save at the end of the budget, since no complete epoch follows
                 is_last = spent + position.seconds >= limit
                 if is_last and checkpoints is not None:
                     checkpoints.save(self._state(run))
@@ -415,7 +418,7 @@ class EpochLoop(ABC):
         fraction: float,
         valid: float | None,
     ) -> None:
-        """Record an epoch; decide about the schedule, the best weights and the end; report it."""
+        """Record and report an epoch; update the schedule and the best weights."""
         position = run.position
         history = run.history
 
@@ -433,7 +436,7 @@ class EpochLoop(ABC):
                     f"{value}; lower the learning rate, which is {rate:g}"
                 )
 
-        # Record it
+        # Record the epoch
         history.epochs.append(
             Epoch(
                 epoch=position.epoch,
@@ -459,7 +462,7 @@ class EpochLoop(ABC):
                 }
         run.position = EpochPosition(position.epoch + 1)
 
-        # Report the seconds left: of the other epochs, at the speed of this one, or of the budget
+        # Report the remaining seconds: of the budget, or for the other epochs at this speed
         left = (self.epochs - position.epoch) * position.seconds
         text = f"epoch {position.epoch} of {self.epochs}"
         if self.seconds is not None:
@@ -469,7 +472,7 @@ class EpochLoop(ABC):
         progress.report(text, 0.0 if history.converged else left)
 
     def _warn_of_hours(self, run: Progress, expected: float) -> None:
-        """Warn of a training that takes hours, by its speed between the first two calls."""
+        """Warn if training will take hours, judged by the speed between the first two calls."""
         position = run.position
         if run.warm_tokens == 0:
             run.warm_tokens = position.tokens
@@ -478,7 +481,7 @@ class EpochLoop(ABC):
             return
         run.next_speed_check = math.inf
 
-        # Both measurements must be of the same epoch; in another one, tokens start at 0 again
+        # Both measurements must be in the same epoch, since tokens start at 0 in each epoch
         tokens = position.tokens - run.warm_tokens
         seconds = position.seconds - run.warm_seconds
         if tokens > 0 and (hours := self.epochs * expected / tokens * seconds / 3600) > 1:
@@ -490,7 +493,7 @@ class EpochLoop(ABC):
             )
 
     def _state(self, run: Progress) -> State:
-        """Return all that a training needs to continue from its position."""
+        """Return the state from which training can continue."""
         before = run.history.before + time.perf_counter() - run.began
         record = {
             "history": asdict(replace(run.history, before=before)),
@@ -503,7 +506,7 @@ class EpochLoop(ABC):
         return State({**arrays, **best}, record)
 
     def _restore(self, run: Progress, state: State) -> None:
-        """Set a training to the state of a checkpoint. Raises before it changes anything."""
+        """Set the state from a checkpoint. If it raises an error, nothing has changed."""
         # Read all values, so that a damaged checkpoint raises here
         record = state.record
         history = msgspec.convert(record["history"], History)
@@ -521,7 +524,7 @@ class EpochLoop(ABC):
             if (array.shape, array.dtype) != (saved.shape, saved.dtype):
                 raise FileFormatError("its arrays are not those of this training")
 
-        # Take them over
+        # Set the arrays
         for values, saved in kept:
             self.assign(values, saved)
         for name, value in schedule.items():
@@ -533,21 +536,21 @@ class EpochLoop(ABC):
 
 
 class Trainer(EpochLoop, Generic[M]):
-    """Trains a context model and an output layer together, in place.
+    """Trainer of a context model together with an output layer, in place.
 
     Parameters
     ----------
     model : hstree.models.Model
-        Its `context_model` and `layer` are trained.
+        Model whose `context_model` and `layer` are trained.
 
     Attributes
     ----------
     model, layer
         The context model and the output layer.
     rng, noise : numpy.random.Generator
-        Random generators for batches and for losses, seeded again at each epoch.
+        Random generators for batches and for losses, seeded again in each epoch.
     optimisers : mapping
-        By the names of their parameters; checkpoints keep their `arrays`.
+        Optimisers by parameter name; checkpoints contain their `arrays`.
     """
 
     def __init__(self, model: Any) -> None:
@@ -563,23 +566,23 @@ class Trainer(EpochLoop, Generic[M]):
     ) -> float:
         """Train on one batch; return its summed loss in nats.
 
-        `prepared` is what `prepare` returned for it; None for a batch that is none of
-        `epoch_batches`, or where there is nothing to prepare.
+        `prepared` is the result of `prepare` for the batch, or None for a batch that does not come
+        from `epoch_batches`.
         """
 
     def prepare(self, contexts: Integer, targets: Integer) -> Any:
-        """Return what a step needs of a batch beside parameters: what it draws, how it is laid out.
+        """Return data for a step that does not depend on parameters: random numbers and layout.
 
-        It is called in the order of the batches, maybe in another thread and ahead of `step`.
+        It is called in the order of the batches, possibly in another thread and before `step`.
         """
         return None
 
     def epoch_batches(
         self, train: ContextBatches, epoch: int = 1
     ) -> Iterator[tuple[Integer, Integer, Any]]:
-        """Yield the contexts and targets of each batch of an epoch, and what `prepare` returned.
+        """Yield the contexts and targets of each batch in an epoch, and the result of `prepare`.
 
-        Batches and what is drawn for them depend on the random seed and the epoch alone.
+        Batches and their random numbers depend only on the random seed and the epoch.
         """
         seeds = ([self._random_state, n, epoch] for n in (1, 2))
         self.rng, self.noise = map(np.random.default_rng, seeds)
@@ -587,7 +590,7 @@ class Trainer(EpochLoop, Generic[M]):
             (contexts, targets, self.prepare(contexts, targets))
             for contexts, targets, _ in train.training_batches(self.batch_size, self.rng)
         )
-        # Some thousand positions are handed over together: each batch alone would cost more.
+        # Hand over several batches together, since handing over each small batch is slow
         batches = ahead(prepared, max(1, TOGETHER // self.batch_size))
         return self.layer.arrange(batches)
 
@@ -612,9 +615,9 @@ class Trainer(EpochLoop, Generic[M]):
         return self.layer.is_likelihood
 
     def noise_state(self) -> dict[str, Any]:
-        """Return the state of the generator that losses draw from."""
+        """Return the state of the random generator for losses."""
         return dict(self.noise.bit_generator.state)
 
     def set_noise_state(self, state: dict[str, Any]) -> None:
-        """Set the state of the generator that losses draw from."""
+        """Set the state of the random generator for losses."""
         self.noise.bit_generator.state = state

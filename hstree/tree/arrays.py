@@ -1,7 +1,7 @@
-"""Arrays of a tree, checked and read-only, and the arrays derived from them.
+"""Arrays of a tree, checked and read-only, and arrays derived from them.
 
-Inner nodes are numbered ``0..N-1`` with the root at 0, and a child node has a larger number than
-its parent, so that no arrays can describe a cycle. Labels are the leaves. A label may occur under
+Inner nodes are numbered ``0..N-1``, and the root is 0. A child node has a larger number than its
+parent, so that arrays cannot describe a cycle. Labels are the leaves. A label may occur under
 several nodes; each root-to-leaf path is a code, and the probability of a label is the sum over its
 codes. The flat softmax is the tree of depth one.
 """
@@ -24,17 +24,17 @@ from hstree.tree.row_numbers import RowNumbers
 
 T = TypeVar("T", bound=np.generic)
 
-#: Length from which derived arrays are int32 where their numbers fit.
+#: Minimum length of derived arrays that are int32 if their values fit.
 LONG = 1 << 22
 
 
 def derived(compute: Callable[[Any], Array]) -> cached_property[Array]:
-    """Define a read-only array of a tree, computed when it is first read; int32 if it is long."""
+    """Define a read-only array of a tree that is computed on first access; see `compact`."""
     return cached_property(lambda tree: compact(compute(tree)))
 
 
 def compact(array: Array) -> Array:
-    """Return an array of integers, read-only; int32 where it is long and its numbers fit."""
+    """Make an integer array read-only, and int32 if it is long and its values fit."""
     is_long = len(array) >= LONG and array.dtype == np.int64 and array.max() < 1 << 31
     array = array.astype(np.int32) if is_long else array
     array.setflags(write=False)
@@ -42,12 +42,12 @@ def compact(array: Array) -> Array:
 
 
 class Level(NamedTuple):
-    """The nodes of one depth and the edges that leave them."""
+    """Nodes of one depth, and the edges that leave them."""
 
     nodes: Array  #: (n,), ascending
-    edges: Array  #: (e,), those of the first node, then those of the second, and so on
+    edges: Array  #: (e,), edges of the first node, then of the second node, and so on
     edge_start: Int64  #: (n + 1,), offsets of the nodes in `edges`
-    edge_index: slice | Array  #: `edges` as a slice if they are consecutive, which copies nothing
+    edge_index: slice | Array  #: `edges`, as a slice (without copying) if they are consecutive
 
 
 class TreeArrays:
@@ -56,8 +56,8 @@ class TreeArrays:
     An edge leads from a node to one of its children. Edges are numbered as in ``child``, so that
     the edges of node n are ``child_start[n]:child_start[n + 1]``, and edge e leads to ``child[e]``.
 
-    A binary node has one weight row, a node with k > 2 children has k, in the order of its children
-    (``docs/tree-format.md``).
+    A binary node has one weight row. A node with k > 2 children has k rows, in the order of its
+    children (``docs/tree-format.md``).
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class TreeArrays:
         self.n_labels = len(self.labels)  #: V, the number of labels
         self.child_start = _checked(child_start, "child_start")
         self.child = _checked(child, "child")
-        self.n_nodes = len(self.child_start) - 1  #: N, number of inner nodes; 0 only where V = 1
+        self.n_nodes = len(self.child_start) - 1  #: N, the number of inner nodes; 0 only if V = 1
         #: Whether no label has more than one code.
         self.has_single_codes = int(np.count_nonzero(self.child < 0)) <= self.n_labels
         self.counts = None if counts is None else _checked(counts, "counts")
         self.names: tuple[str | None, ...] | None = None
         if names is not None:
             self.names = _plain(names, "names")
-            # A tree whose nodes are all unnamed has the hash of one without names.
+            # A tree in which no node has a name must have the same hash as a tree without `names`
             if self.names == (None,) * self.n_nodes:
                 self.names = None
         self.meta: dict[str, Any] = dict(meta or {})
@@ -101,7 +101,7 @@ class TreeArrays:
         names: Sequence[str | None] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Make a tree from the list of children of each node, as in ``tree.json``."""
+        """Make a tree from a list of children for each node, as in ``tree.json``."""
         start = offsets(np.fromiter(map(len, children), np.int64, len(children)))
         child = list(chain.from_iterable(children))
         return cls(labels, start, child, counts=counts, names=names, meta=meta)
@@ -129,18 +129,18 @@ class TreeArrays:
         return {label: i for i, label in enumerate(self.labels)}
 
     def label_id(self, label: str) -> int:
-        """Return the number of a label among `labels`; InputError where there is no such label."""
+        """Return the index of a label in `labels`. Raises InputError if there is no such label."""
         if label not in self:
             kind = "" if isinstance(label, str) else f" ({type(label).__name__}; labels are text)"
             shown = brief(label) if kind else repr(label)
             raise InputError(
                 f"{shown}{kind} is none of the tree's {self.n_labels:,} labels "
-                f"({self.labels[0]!r}, ...)"
+                f"({self.labels[0]!r}, ...); `tree.labels` lists them"
             )
         ids = self._ids
         return ids.index(label) if isinstance(ids, RowNumbers) else ids[label]
 
-    # Derived arrays: a tree that is only checked, written or drawn holds none of them.
+    # Derived arrays, which a tree has only after they are used.
 
     #: (N,), the number of children of each node.
     fan_out = derived(lambda tree: np.diff(tree.child_start))
@@ -148,7 +148,7 @@ class TreeArrays:
     row_start = derived(lambda tree: offsets(np.where(tree.fan_out == 2, 1, tree.fan_out)))
     #: (E,), the node that each edge leaves.
     edge_node = derived(lambda tree: segment_ids(tree.child_start))
-    #: (E,), position of each edge among those of its node, from 0.
+    #: (E,), position of each edge among the edges of its node, from 0.
     edge_branch = derived(
         lambda tree: np.arange(len(tree.child)) - tree.child_start[tree.edge_node]
     )
@@ -156,20 +156,20 @@ class TreeArrays:
     edge_width = derived(lambda tree: tree.fan_out[tree.edge_node])
     #: (E,), the first weight row of the node that each edge leaves.
     edge_row = derived(lambda tree: tree.row_start[tree.edge_node])
-    #: (E,), the edge before each edge on its path, -1 at the root.
+    #: (E,), the edge before each edge on its path, -1 for edges of the root.
     parent_edge = derived(lambda tree: tree.node_edge[tree.edge_node])
     #: (N,), the parent of each node, -1 for the root.
     parent = derived(lambda tree: np.where(tree.node_edge < 0, -1, tree.edge_node[tree.node_edge]))
     #: (N,), number of decisions before each node; 0 for the root.
     depth = derived(lambda tree: sum_to_root((tree.parent >= 0).astype(np.int64), tree.parent))
-    #: (V,), the number of codes of each label; 0 only where V = 1.
+    #: (V,), the number of codes of each label; 0 only if V = 1.
     codes_per_label = derived(
         lambda tree: np.bincount(~tree.child[tree.child < 0], minlength=tree.n_labels)
     )
 
     @derived
     def node_edge(self) -> Int64:
-        """(N,), the edge that leads to each node, -1 for the root."""
+        """Edge that leads to each node, -1 for the root: an integer array (N,)."""
         edge = np.full(self.n_nodes, -1)
         inner = np.flatnonzero(self.child >= 0)  # edges to nodes
         edge[self.child[inner]] = inner
@@ -178,7 +178,7 @@ class TreeArrays:
     @cached_property
     def levels(self) -> list[Level]:
         """Nodes and edges of each depth, from the root down."""
-        # (N,) nodes by depth, the offsets of their edges (N + 1,), and these edges (E,)
+        # (N,) nodes by depth, (N + 1,) offsets of their edges, and (E,) these edges
         nodes = compact(np.argsort(self.depth, kind="stable"))
         start = offsets(self.fan_out[nodes])
         edges = compact(ranges(self.child_start[nodes], start))
@@ -194,11 +194,11 @@ class TreeArrays:
         return levels
 
     def sum_up(self, label_values: NDArray[T]) -> NDArray[T]:
-        """Sum a value of the labels (V, ...) over the leaves below each edge: (E, ...).
+        """Return the sum (E, ...) of label values (V, ...) over the leaves below each edge.
 
-        A label's value counts once for each of its codes.
+        The value of a label counts once for each of its codes.
         """
-        # (E, ...) the values at edges to labels; the others are replaced from below
+        # (E, ...) values at edges to labels; other entries are replaced, from the leaves up
         total = label_values[~np.minimum(self.child, -1)]
         for level in reversed(self.levels[1:]):
             below = np.add.reduceat(total[level.edge_index], level.edge_start[:-1])
@@ -206,15 +206,15 @@ class TreeArrays:
         return total
 
     def sum_down(self, edge_values: Array) -> None:
-        """Add to each edge's value (E, ...), in place, those of all edges before it on its path."""
+        """Add to each edge value (E, ...), in place, the values of all edges above it."""
         for level in self.levels[1:]:
             edge_values[level.edge_index] += edge_values[self.parent_edge[level.edges]]
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of labels, counts, children and names, not of `meta`, in hexadecimal.
+        """SHA-256 hash of labels, counts, children and names, without `meta`, in hexadecimal.
 
-        The same for every file format and version of hstree (``docs/tree-format.md``).
+        It is the same for every file format and version of hstree (``docs/tree-format.md``).
         """
         digest = hashlib.sha256(b"hstree tree 1\n")
         for name, array in self.content_arrays().items():
@@ -225,8 +225,7 @@ class TreeArrays:
     def content_arrays(self) -> dict[str, UInt8 | Int64]:
         """Return the tree's content as named arrays, in the order of ``docs/tree-format.md``.
 
-        Counts and names are left out where the tree has none. ``named`` lists the nodes with a
-        name.
+        Counts and names are left out if the tree has none. ``named`` lists the nodes with a name.
         """
         buffer, start = pack(self.labels)
         arrays: dict[str, UInt8 | Int64] = {"labels": buffer, "label_start": start}
@@ -240,19 +239,19 @@ class TreeArrays:
         return arrays
 
     def with_meta(self, meta: Mapping[str, Any]) -> Self:
-        """Return the same tree with other meta, sharing the arrays."""
+        """Return the tree with other meta; it shares the arrays."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), meta=dict(meta))
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and unpickle through `__init__`, which makes read-only arrays and checks them."""
+        """Copy and unpickle through `__init__`, which checks arrays and makes them read-only."""
         fields = ("labels", "child_start", "child", "counts", "names", "meta")
         return partial(type(self), **{name: getattr(self, name) for name in fields}), ()
 
 
 def _plain(texts: Sequence[Any], name: str) -> tuple[Any, ...]:
-    """Return texts as a tuple, in which those of a subclass of str, such as numpy.str_, are str."""
+    """Return texts as a tuple; convert subclasses of str, such as numpy.str_, to str."""
     if isinstance(texts, set | frozenset):
         raise TreeError(f"not a valid tree: {name} are a set, which has no order; give a list")
     plain = tuple(texts)
@@ -262,7 +261,7 @@ def _plain(texts: Sequence[Any], name: str) -> tuple[Any, ...]:
 
 
 def _checked(values: ArrayLike, name: str) -> Int64:
-    """Return a vector of integers as a read-only int64 array; a copy, unless it is one already."""
+    """Return a vector of integers as a read-only int64 array; copy it unless it is read-only."""
     refuse_masked(values, name)
     try:
         array = np.asarray(values)
@@ -280,7 +279,7 @@ def _checked(values: ArrayLike, name: str) -> Int64:
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise TreeError(f"not a valid tree: {name} holds {array.max()}, above 2**63 - 1")
 
-    # Nobody can change a read-only array that owns its memory, or views bytes: no copy is needed
+    # A read-only array that owns its memory or is a view of bytes cannot change: do not copy it
     base = array.base.base if isinstance(array.base, np.ndarray) else array.base
     is_fixed = not array.flags.writeable and (array.flags.owndata or isinstance(base, bytes))
     checked = array.astype(np.int64, copy=not is_fixed)

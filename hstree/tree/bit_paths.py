@@ -1,6 +1,6 @@
-"""Paths of bits, gensim's and word2vec's `point` and `code`: the nodes and the branch at each.
+"""Bit paths, the `point` and `code` of gensim and word2vec: nodes, and the branch at each node.
 
-They hold binary trees with one code per label.
+Only binary trees with one code per label have bit paths.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from hstree.tree.codes import Codes
 from hstree.tree.order import from_edges
 from hstree.tree.tree import Tree
 
-#: Maximum number of decisions of `paths_of`: 1 GB of int64.
+#: Maximum number of decisions that `paths_of` returns: 1 GB of int64.
 MOST_DECISIONS = 1 << 27
 
 
@@ -33,22 +33,22 @@ class Paths:
     """
 
     start: Int64  #: (L + 1,), offsets of the labels in `node` and `bit`
-    node: Int64  #: (D,), nodes that decide, from the root down, which are also their weight rows
+    node: Int64  #: (D,), deciding nodes from the root down; they equal their weight rows
     bit: UInt8  #: (D,), 0 for a node's first child, 1 for its second, as in word2vec
 
     @property
     def point(self) -> list[NDArray[np.uint32]]:
-        """Nodes of each label's path, from the root: gensim's `point`."""
+        """Nodes on each label's path, from the root: `point` in gensim."""
         return np.split(self.node.astype(np.uint32), self.start[1:-1])
 
     @property
     def code(self) -> list[UInt8]:
-        """Bits of each label, from the root, 0 for a first child: gensim's `code`."""
+        """Bits of each label, from the root, 0 for a first child: `code` in gensim."""
         return np.split(self.bit, self.start[1:-1])
 
     @property
     def strings(self) -> list[str]:
-        """Bits of each label as a string, as Brown clustering writes them."""
+        """Bits of each label as a string, as in files of Brown clustering."""
         text = (self.bit + ord("0")).tobytes().decode("ascii")
         return [text[a:b] for a, b in pairwise(self.start.tolist())]
 
@@ -56,15 +56,15 @@ class Paths:
 def paths_of(tree: Tree) -> Paths:
     """Return the paths of all labels of a tree in O(D) for D decisions.
 
-    Raises InputError when the tree has a wide node or a label with several codes, or the paths have
-    more than 2**27 decisions. V = 1 has one path, without a decision.
+    Raises InputError when the tree has a wide node or a label with several codes, or when the paths
+    have more than 2**27 decisions. With V = 1, there is one path without a decision.
     """
     check_binary(tree, "a path of bits")
     codes = Codes(tree, cache_limit=0)
     if codes.n_decisions > MOST_DECISIONS:
         raise InputError(
-            f"the codes have {codes.n_decisions:,} decisions, too many for paths of bits, which "
-            "have each of them; graphml, newick, linkage and napkinxc hold such trees"
+            f"the codes have {codes.n_decisions:,} decisions, more than {MOST_DECISIONS:,}, the "
+            "maximum for paths of bits; use graphml, newick, linkage or napkinxc"
         )
     paths = codes.expand(np.arange(tree.n_labels))
     # The edges of node n are 2n and 2n + 1
@@ -73,19 +73,19 @@ def paths_of(tree: Tree) -> Paths:
 
 
 def check_binary(tree: Tree, what: str) -> None:
-    """Refuse trees with wide nodes or several codes per label, which `what` cannot hold."""
+    """Raise InputError for wide nodes and for several codes per label, which `what` cannot hold."""
     is_wide = tree.fan_out > 2
     if is_wide.any():
         node = int(np.argmax(is_wide))
         raise InputError(
-            f"node {node} has {tree.fan_out[node]} children, and {what} holds binary trees alone; "
+            f"node {node} has {tree.fan_out[node]} children, and {what} holds only binary trees; "
             "build one with huffman or gmm, without short_list"
         )
     check_single_codes(tree, what)
 
 
 def check_single_codes(tree: Tree, what: str, remedy: str = "build a tree with one code") -> None:
-    """Refuse trees with several codes per label, which `what` cannot hold; names such a label."""
+    """Raise InputError for several codes per label, which `what` cannot hold; name such a label."""
     if not tree.has_single_codes:
         label = int(np.argmax(tree.codes_per_label))
         raise InputError(
@@ -104,15 +104,15 @@ def tree_of_paths(
 ) -> tuple[Tree, Int64]:
     """Make a tree from the paths of its labels; the inverse of `paths_of`.
 
-    `start` (V + 1,), `point` and `code` (D,) are as `Paths.start`, `Paths.node` in any numbering
-    from zero up, and `Paths.bit`. Returns the tree and the number (N,) of each node in `point`. The
-    nodes are in the order of `point` if that puts parents first, in the opposite order if that
-    does, as in word2vec; else level by level. Raises InputError when the paths do not make one
+    `start` (V + 1,), `point` and `code` (D,) correspond to `Paths.start`, `Paths.node` (with any
+    numbers from zero) and `Paths.bit`. Returns the tree, and the number (N,) of each node in
+    `point`. Nodes keep the order of `point`, or its reverse (as in word2vec), if that puts parents
+    first; otherwise, they are numbered level by level. Raises InputError when the paths are not one
     tree.
     """
     first, points, bit = (np.asarray(array, np.int64) for array in (start, point, code))
     if np.any((bit != 0) & (bit != 1)):
-        raise InputError("a path has a bit that is neither 0 nor 1")
+        raise InputError("a path has a bit that is neither 0 nor 1; give only these two")
     if len(labels) == 1 and not len(points):
         return Tree(labels, [0], [], counts=counts), np.empty(0, np.int64)
     length = np.diff(first)
@@ -124,14 +124,14 @@ def tree_of_paths(
     is_last[first[1:] - 1] = True
     inner = np.flatnonzero(~is_last)
     if np.all(node[inner + 1] < node[inner]):
-        # Children are before parents, as in word2vec
+        # Children come before parents, as in word2vec
         number = number[::-1]
         node = len(number) - 1 - node
-    # (D,) child that each decision leads to: the next node of the path or, at its end, the label
+    # (D,) child after each decision: the next node on the path or, at its end, the label
     follows = np.empty(len(points), np.int64)
     follows[inner] = node[inner + 1]
     follows[is_last] = len(number) + np.arange(len(labels))
-    # (2 N,) child of each edge, as the last path through it has it; -1 where none passes
+    # (2 N,) child of each edge on the last path through it; -1 if no path passes
     child = np.full(2 * len(number), -1)
     child[2 * node + bit] = follows
     differs = child[2 * node + bit] != follows
@@ -141,7 +141,7 @@ def tree_of_paths(
         label = labels[int(np.searchsorted(first, at, "right")) - 1]
         raise InputError(
             f"the path of the label {label!r} does not fit the others: at node {points[at]} it "
-            "begins elsewhere, or the same bit leads elsewhere"
+            "begins elsewhere, or the same bit leads elsewhere; all paths must form one tree"
         )
     edge = np.flatnonzero(child >= 0)
     n_items = len(number) + len(labels)

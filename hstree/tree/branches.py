@@ -1,7 +1,7 @@
-"""Branches of a tree for display: frequent labels, leaves, fraction of the counts; and a picture.
+"""Branches of a tree for display: frequent labels, leaves, fraction of the counts; and a plot.
 
-The picture is an icicle plot by matplotlib: a branch is a rectangle below that of its node, as wide
-as its fraction of the counts.
+The plot is an icicle plot drawn by matplotlib: a branch is a rectangle below its node, as wide as
+its fraction of the counts.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Branch:
-    """One branch of a node and the labels below it."""
+    """Branch of a node and the labels below it."""
 
-    edge: int  #: it leads to ``tree.child[edge]``
-    node: int | None  #: the node that it leads to; None if it leads to a label
-    name: str | None  #: the label, or the name of the node if it has one
+    edge: int  #: index of the edge, which leads to ``tree.child[edge]``
+    node: int | None  #: the node below the edge; None for a label
+    name: str | None  #: the label, or the name of the node, if any
     words: tuple[str, ...]  #: most frequent labels below it, in descending order
-    leaves: int  #: number of leaves below it; those of one label count several times
-    fraction: float  #: fraction of `edge_mass`: its probability in an untrained model
+    leaves: int  #: number of leaves below it; each code of a label is a leaf
+    fraction: float  #: fraction of `edge_mass`: the probability in an untrained model
 
 
 class Branches:
-    """The branches of one tree, with the `n_words` most frequent words of each.
+    """Branches of one tree, with the `n_words` most frequent words below each.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Branches:
         mass = edge_mass(tree, tree.counts)
         self.fraction: Float64 = mass / mass[tree.edge_node == 0].sum()
         self.leaves = tree.sum_up(np.ones(tree.n_labels, np.int64))
-        # (V,) rank of each label by its count; no label has the rank n_labels
+        # (V,) rank of each label by count; the rank n_labels means no label
         n_labels = tree.n_labels
         counts = 0 if tree.counts is None else tree.counts
         by_rank = np.argsort(np.broadcast_to(-np.int64(counts), n_labels), kind="stable")
@@ -66,20 +66,20 @@ class Branches:
         with progress.task("ranking words", total=tree.n_nodes, unit="nodes") as task:
             for nodes, edges, edge_start, _ in reversed(tree.levels):
                 child = tree.child[edges]
-                # (e,) position of the parent among the nodes
+                # (e,) index of the parent in `nodes`
                 parent = segment_ids(edge_start)
                 is_leaf = child < 0
-                # Candidates of all nodes of the level: their own leaves, and the best below them
+                # Candidates for all nodes of the level: their leaves, and the best below children
                 parents = np.concatenate([parent[is_leaf], np.repeat(parent[~is_leaf], n_words)])
                 ranks = np.concatenate([rank[~child[is_leaf]], best[child[~is_leaf]].ravel()])
-                # Without repeats, by node, then by rank
+                # Remove repeats, and sort by node, then by rank
                 pairs = np.unique(parents * (n_labels + 1) + ranks)
                 parents, ranks = np.divmod(pairs, n_labels + 1)
                 column = np.arange(len(pairs)) - np.searchsorted(parents, parents)
                 kept = column < n_words
                 best[nodes[parents[kept]], column[kept]] = ranks[kept]
                 task.advance(len(nodes))
-        #: (N, n_words) most frequent labels below each node, ties by id; -1 where it has fewer
+        #: (N, n_words) most frequent labels below each node, ties by id; -1 for missing labels
         self.frequent: Int64 = np.append(by_rank, -1)[best]
 
     def of(self, node: int) -> list[Branch]:
@@ -110,25 +110,25 @@ NODE_COLOUR = "#9db8d2"
 LABEL_COLOUR = "#f0c987"
 #: Colour of branches that are too narrow to be drawn one by one.
 NARROW_COLOUR = "#dddddd"
-#: Fraction of the width below which a branch is too narrow: less than a pixel.
+#: Minimum fraction of the width for a branch to be drawn; less is below a pixel.
 NARROWEST = 1 / 4000
-#: Fraction of the width that one letter takes.
+#: Width of a letter, as a fraction of the total width.
 LETTER = 0.011
 
 
 def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Axes:
     """Draw the tree as an icicle: each branch as wide as its fraction of the counts.
 
-    A branch to a node has the node's name, if it has one, or the most frequent labels below
-    it. In a tree without counts every label counts 1. A label's count is split evenly over its
-    codes.
+    A branch that leads to a node shows the node's name or, without a name, the most frequent labels
+    below it. In a tree without counts, every label counts 1. The count of a label is split evenly
+    over its codes.
 
     Parameters
     ----------
     max_depth : int, default 12
-        Number of decisions from the root to draw.
+        Maximum number of decisions from the root to draw.
     ax : matplotlib Axes, optional
-        Axes to draw on (default: those of a new figure).
+        Axes to draw on (default: axes of a new figure).
 
     Returns
     -------
@@ -151,23 +151,23 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
 
     branches = Branches(tree, n_words=3)
     width = branches.fraction
-    before = np.cumsum(width) - width  # (E,) widths of all edges before each edge
+    before = np.cumsum(width) - width  # (E,) total width of the edges before each edge
 
-    # (E,) left end of each edge: within its node, then plus those of all edges above
+    # (E,) left end of each edge, first within its node, then with all edges above added
     left = before - before[tree.child_start[tree.edge_node]]
     tree.sum_down(left)
     depth = tree.depth[tree.edge_node] + 1  # (E,) the root is at depth 0
 
-    # Branches that are drawn one by one
+    # Select the branches that are drawn one by one
     drawn = np.flatnonzero((depth <= max_depth) & (width > NARROWEST))
 
-    # (R,) the root, then these branches: what each leads to, and its rectangle
+    # (R,) child and rectangle of the root, then of these branches
     child = np.append(0 if tree.n_nodes else ~0, tree.child[drawn])
     x = np.append(0.0, left[drawn])
     dx = np.append(1.0, width[drawn])
     y = np.append(0, depth[drawn])
 
-    # A strip under each node shows where its branches are too narrow: others are drawn over it
+    # A strip under each node represents narrow branches; the other branches are drawn over it
     below = (child >= 0) & (y < max_depth)
     colours = np.where(child < 0, LABEL_COLOUR, NODE_COLOUR)
     rectangles = np.stack(
@@ -181,11 +181,11 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
             [[(x, y), (x + dx, y), (x + dx, y + 1), (x, y + 1)] for x, y, dx in rectangles],
             facecolors=[NARROW_COLOUR] * int(below.sum()) + colours.tolist(),
             edgecolors="white",
-            linewidths=np.minimum(0.8, 200 * rectangles[:, 2]),  # or narrow ones would be white
+            linewidths=np.minimum(0.8, 200 * rectangles[:, 2]),  # keep narrow branches visible
         )
     )
 
-    # Names, cut to what fits into a rectangle; none where it is narrower than two letters
+    # Names, cut to fit into their rectangles; rectangles narrower than two letters have none
     n_letters = (dx / LETTER).astype(int)
     for i in np.flatnonzero(n_letters >= 2).tolist():
         if child[i] < 0:
@@ -194,7 +194,7 @@ def draw(tree: TreeArrays, *, max_depth: int = 12, ax: Axes | None = None) -> Ax
             name = (tree.names and tree.names[child[i]]) or " ".join(branches.words(int(child[i])))
         if len(name) > n_letters[i]:
             name = f"{name[: n_letters[i] - 1]}…"
-        # `parse_math` off, or a dollar sign would begin a formula
+        # Disable `parse_math`, since a dollar sign would begin a formula
         middle = x[i] + dx[i] / 2, y[i] + 0.5
         ax.text(*middle, name, ha="center", va="center", size=8, parse_math=False)
     lowest = int(rectangles[:, 1].max())

@@ -1,8 +1,8 @@
 """Codes: root-to-leaf paths of each label, as edge indices.
 
-An edge index says which node decides and which branch is taken. Codes are expanded for a batch of
-labels at a time, into flat arrays with offsets and never as a padded table: a chain of 100,000
-labels has five billion decisions.
+An edge index identifies the deciding node and the chosen branch. Codes are expanded for a batch of
+labels at a time, into flat arrays with offsets, not into a padded table: a chain of 100,000 labels
+has five billion decisions.
 """
 
 from functools import cached_property
@@ -14,7 +14,7 @@ from hstree._arrays import NARROW, Int64, Integer, offsets, ranges, segment_ids
 from hstree.tree.arrays import TreeArrays, compact
 from hstree.tree.order import sum_to_root
 
-#: Maximum number of decisions that `Codes` keeps expanded; above it, each batch is expanded.
+#: Maximum number of decisions that `Codes` caches; larger trees are expanded for each batch.
 CACHE_LIMIT = 1 << 25
 
 
@@ -22,9 +22,9 @@ class Expansion(NamedTuple):
     """Codes of a batch of B labels, as flat arrays."""
 
     code_start: Int64  #: (B + 1,), item i has the codes ``code_start[i]:code_start[i + 1]``
-    code_item: Int64  #: (C,), the item of each code
-    decision_start: Int64  #: (C + 1,), the decisions of each code in `edge`
-    edge: Int64  #: (D,), the edges taken, from the root down
+    code_item: Int64  #: (C,), batch item of each code
+    decision_start: Int64  #: (C + 1,), offsets of the codes in `edge`
+    edge: Int64  #: (D,), edges taken, from the root down
 
 
 class Codes:
@@ -34,24 +34,24 @@ class Codes:
     ----------
     tree : Tree
     cache_limit : int, default 2**25
-        Maximum number of decisions kept expanded (8 bytes each); above it, every batch is
+        Maximum number of decisions that are cached (8 bytes each); for larger trees, every batch is
         expanded by walking up the tree.
     nodes : bool, default False
-        Whether the path to node n is also the code of ``V + n``, as if the node were a label; the
-        path to the root has no decision.
+        Whether nodes have codes, too: the path to node n is then the code of ``V + n``, as if the
+        node were a label. The path to the root has no decision.
 
     Attributes
     ----------
     label_start : int64 array (V + 1,)
         The codes of label v are numbered ``label_start[v]:label_start[v + 1]``.
     leaf_edge : int64 array (C,)
-        The last edge of each code, which leads to the label; ascending for each label.
+        The last edge of each code, which leads to the label; ascending within a label.
     length : int64 array (C,)
         Number of decisions of each code.
     parent_edge : int64 array (E,)
-        That of the tree.
+        `parent_edge` of the tree.
     n_decisions : int
-        D, their sum.
+        Sum of `length`, D.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Codes:
     ) -> None:
         self.tree = tree
         self.parent_edge = tree.parent_edge
-        # The last edge of each code, by label, then in the order of the tree; and its length
+        # The last edge of each code, by label, then in tree order; and the length of each code
         leaf_edge = np.flatnonzero(tree.child < 0)
         by_label = np.argsort(~tree.child[leaf_edge], kind="stable")
         leaf_edge = leaf_edge[by_label]
         n_codes = tree.codes_per_label
         length = tree.depth[tree.edge_node[leaf_edge]] + 1
         if nodes:
-            # after the labels, each node has one code: the path to it
+            # After the labels, each node has one code: the path to the node
             leaf_edge = np.r_[leaf_edge, tree.node_edge]
             n_codes = np.r_[n_codes, np.ones(tree.n_nodes, np.int64)]
             length = np.r_[length, tree.depth]
@@ -75,7 +75,7 @@ class Codes:
         self.length = length
         self.n_decisions = int(self.length.sum())
 
-        # The decisions of all codes, where they are few enough to be kept
+        # Cache the decisions of all codes if they are few enough
         self._edge: Int64 | None = None
         if self.n_decisions <= cache_limit:
             self._start = offsets(self.length)
@@ -83,14 +83,14 @@ class Codes:
 
     @cached_property
     def label(self) -> Int64:
-        """The label of each code (C,)."""
+        """Label of each code, an integer array (C,)."""
         return ~self.tree.child[self.leaf_edge]
 
     @cached_property
     def walk(self) -> tuple[Int64, ...]:
-        """Arrays for walks from labels up to the root: those of `hstree.kernels.layout.Paths`."""
+        """Arrays for walks from labels up to the root, for `hstree.kernels.layout.Paths`."""
         tree = self.tree
-        # (N,) logits at narrow nodes, and wide nodes, on the path to each node and at it
+        # (N,) number of logits at narrow nodes and of wide nodes on the path, including the node
         is_wide = tree.fan_out > NARROW
         n_logits = np.where(is_wide, 0, np.diff(tree.row_start))
         n_pairs = sum_to_root(n_logits, tree.parent)
@@ -111,7 +111,7 @@ class Codes:
     def expand(self, labels: Integer) -> Expansion:
         """Return all codes of a batch of label ids (B,), which may repeat.
 
-        O(D) time for D decisions, or O(D + depth) where codes are not cached: all walk up at once.
+        O(D) time for D decisions. If codes are not cached, all walk up at once: O(D + depth).
         """
         first = self.label_start[labels]
         code_start = offsets(self.label_start[labels + 1] - first)
@@ -121,7 +121,7 @@ class Codes:
             edge = self._edge[ranges(self._start[code], start)]
         else:
             edge = np.empty(start[-1], np.int64)
-            # Edge that each code has reached, and its index in `edge`; the root's code has no edge
+            # Current edge of each code, and its index in `edge`; the code of the root has no edge
             current = self.leaf_edge[code]
             slot = start[1:] - 1
             while (alive := current >= 0).any():

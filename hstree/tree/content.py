@@ -1,7 +1,7 @@
-"""Content of a tree as files store it and as the hash covers it, and the rules that it keeps.
+"""Content of a tree, as stored in files and covered by the hash, and the rules for trees.
 
-``docs/tree-format.md`` states the rules. The members of an ``.npz`` file and the bytes of a tree's
-hash are the same arrays.
+``docs/tree-format.md`` states the rules. The arrays in an ``.npz`` file are the same as the arrays
+that are hashed.
 """
 
 import re
@@ -16,19 +16,19 @@ from hstree._arrays import Bool, Int64, UInt8, offsets, segment_ids
 from hstree._text import brief
 from hstree.tree.row_numbers import RowNumbers
 
-#: Key of a tree's meta: names of nodes of one child that were left out (``docs/tree-format.md``).
+#: Key in a tree's meta for the names of left-out nodes with one child (``docs/tree-format.md``).
 COLLAPSED = "collapsed"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-#: Nodes that are checked, and strings that are made, at once.
+#: Number of nodes that are checked at a time, and of strings that are created at a time.
 _AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
 class Content:
-    """Content of a tree file; the fields are those of `Tree`.
+    """Content of a tree file, with the fields of `Tree`.
 
-    The arrays are int64 vectors; everything else, even that labels are strings, is left to the
-    rules, so that `broken_rules` can name every broken rule where `Tree` stops at the first.
+    Only the type of the arrays is checked on construction (int64 vectors). `broken_rules` lists all
+    broken rules, while `Tree` raises an error for the first.
     """
 
     labels: Sequence[str]
@@ -39,9 +39,10 @@ class Content:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def broken_rules(self) -> dict[str, str]:
-        """Return every rule of the format that the content breaks, and where; O(V + E log E).
+        """Return every broken rule of the format, with its position; O(V + E log E).
 
-        Empty for a valid tree. If the offsets are broken, names and children are not checked.
+        The result is empty for a valid tree. If the offsets are broken, names and children are not
+        checked.
         """
         labels = self.labels
         counts = self.counts
@@ -50,7 +51,7 @@ class Content:
         child = self.child
         broken: dict[str, str] = {}
 
-        # Labels are distinct texts
+        # Labels are distinct strings
         if len(labels) == 0:
             broken["labels"] = "there is none; a tree has at least one label"
         elif isinstance(labels, RowNumbers):
@@ -58,7 +59,7 @@ class Content:
         elif (at := _first_bad_text(labels)) is not None:
             broken["labels"] = f"label {at} is {brief(labels[at])}, not text that UTF-8 can hold"
         else:
-            # Nearly always hashes tell that no label occurs twice, in a sixth of a set's time.
+            # Distinct hashes prove that labels are distinct, in a sixth of the time of a set
             hashes = np.sort(np.fromiter(map(hash, labels), np.int64, len(labels)))
             if np.any(hashes[1:] == hashes[:-1]) and len(set(labels)) < len(labels):
                 first: dict[str, int] = {}
@@ -75,14 +76,14 @@ class Content:
             at = int(np.argmax(counts < 0))
             broken["counts"] = f"label {at} has the count {counts[at]}, below zero"
 
-        # Offsets cut the children into nodes; where they do not, there are no nodes to check
+        # Offsets divide the children into nodes; if they are broken, nodes cannot be checked
         if len(child_start) == 0 or child_start[0] != 0 or child_start[-1] != len(child):
             where = f"child_start does not run from 0 to {len(child)} children"
             return broken | {"offsets": where}
-        if np.any(child_start[1:] < child_start[:-1]):  # a difference could overflow
+        if np.any(child_start[1:] < child_start[:-1]):  # differences could overflow
             return broken | {"offsets": "child_start goes down"}
 
-        # A name, or None, per node
+        # Each node has a name or None
         n_nodes = len(child_start) - 1
         if names is not None and len(names) != n_nodes:
             broken["names"] = f"{len(names)} names for {n_nodes} nodes"
@@ -92,14 +93,14 @@ class Content:
                 named = f"node {at} is named {brief(names[at])}"
                 broken["names"] = f"{named}, not text that UTF-8 can hold, or null"
 
-        # Nodes and labels are one tree; what is wrong takes more arrays to find
+        # Nodes and labels form one tree; only a broken tree needs the slower search for the rules
         if not _is_plain(len(labels), child_start, child):
             broken |= _broken_structure(len(labels), child_start, child)
         return broken
 
 
 def _first_bad_text(texts: Sequence[Any]) -> int | None:
-    """Return the place of the first value that is no text, or that UTF-8 cannot encode."""
+    """Return the index of the first value that is not a string or that UTF-8 cannot encode."""
     try:
         "".join(texts).encode("utf-8")
     except (TypeError, UnicodeEncodeError):
@@ -110,9 +111,10 @@ def _first_bad_text(texts: Sequence[Any]) -> int | None:
 
 
 def _is_plain(n_labels: int, child_start: Int64, child: Int64) -> bool:
-    """Return whether nodes keep every rule and no label hangs under two; looks at some at a time.
+    """Return whether the nodes follow every rule and each label has one parent; works in blocks.
 
-    Then V + N - 1 children reach every label, and every node but the root, once each.
+    In such a tree, the V + N - 1 children are every label and every node except the root, once
+    each.
     """
     n_nodes = len(child_start) - 1
     if n_nodes == 0 or len(child) != n_labels + n_nodes - 1:
@@ -135,7 +137,7 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
     fan_out = np.diff(child_start)  # (N,)
     edge_node = segment_ids(child_start)  # (E,)
     is_node = child >= 0
-    # (E',) and (E'',): edges to labels and to nodes, the parent of each and what it leads to
+    # Edges to labels (E',) and to nodes (E'',): the parent and the child of each
     label_parent = edge_node[~is_node]
     label = ~child[~is_node]
     node_parent = edge_node[is_node]
@@ -147,11 +149,11 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
     is_orphan[:1] = False
     is_missing = np.full(n_labels, n_labels > 1 or n_nodes > 0)
     is_missing[label[label < n_labels]] = False
-    # Whether an edge leads to the same child as the next one, in the order of these parents
+    # Whether an edge leads to the same child as the next edge, in the order of parents
     is_twice = np.zeros(0, bool)
     parent = nodes
     sorted_child = nodes
-    if np.any(np.diff(np.sort(child)) == 0):  # only then can a node hold the same child twice
+    if np.any(np.diff(np.sort(child)) == 0):  # otherwise no node can have the same child twice
         order = np.lexsort((child, edge_node))
         parent = edge_node[order]
         sorted_child = child[order]
@@ -161,7 +163,7 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
     no_label = f"node {{}} holds the label {{}}, but there are {n_labels} labels"
     no_node = f"node {{}} has the child node {{}}, but there are {n_nodes} nodes"
     before = "node {} has the child node {}, which does not come after it"
-    # Each rule, where it is broken, and what to say of the first break
+    # Each rule, a mask of violations, and the message for the first violation
     rules: list[tuple[str, Bool, str, tuple[Int64, ...]]] = [
         ("fan-out", fan_out < 2, "node {} has {} children, fewer than 2", (nodes, fan_out)),
         ("known label", label >= n_labels, no_label, to_label),
@@ -170,7 +172,7 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
         ("no child twice", is_twice, "node {} has the child {} twice", (parent, sorted_child)),
         ("one parent", n_parents > 1, "node {} has {} parents", (nodes, n_parents)),
         ("reachable", is_orphan, "node {} is not under the root", (nodes,)),
-        ("every label placed", is_missing, "label {} hangs under no node", (np.arange(n_labels),)),
+        ("every label placed", is_missing, "label {} is under no node", (np.arange(n_labels),)),
     ]
     broken = {}
     for rule, is_broken, text, columns in rules:
@@ -183,16 +185,16 @@ def _broken_structure(n_labels: int, child_start: Int64, child: Int64) -> dict[s
 
 
 def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
-    """Concatenate S strings in UTF-8 to bytes, and return them with the strings' offsets (S + 1,).
+    """Encode and concatenate S strings; return the UTF-8 bytes and the string offsets (S + 1,).
 
-    Raises UnicodeEncodeError when a string holds a lone surrogate, which UTF-8 cannot encode.
+    Raises UnicodeEncodeError when a string has a lone surrogate, which UTF-8 cannot encode.
     """
     if isinstance(strings, RowNumbers):
         return strings.packed()
     text = "".join(strings)
     buffer = np.frombuffer(text.encode("utf-8"), np.uint8)
     start = offsets(np.fromiter(map(len, strings), np.int64, len(strings)))  # in characters
-    # One byte per character: ASCII
+    # With one byte per character (ASCII), offsets in characters are offsets in bytes
     if len(buffer) == len(text):
         return buffer, start
     character = np.append(np.flatnonzero(_is_first_byte(buffer)), len(buffer))  # first bytes
@@ -200,15 +202,15 @@ def pack(strings: Sequence[str]) -> tuple[UInt8, Int64]:
 
 
 def unpack(buffer: UInt8, start: Int64) -> Sequence[str]:
-    """Split a buffer of strings, or see that they are row numbers; the inverse of `pack`.
+    """Split a buffer into strings, or return `RowNumbers` if it has these; the inverse of `pack`.
 
-    Raises ValueError when the buffer is not UTF-8, or the offsets do not run through it or split a
-    character.
+    Raises ValueError when the buffer is not UTF-8, or when the offsets do not cover the buffer or
+    split a character.
     """
     complete = len(start) > 0 and start[0] == 0 and start[-1] == len(buffer)
     if not complete or np.any(start[1:] < start[:-1]):
         raise ValueError(f"the offsets do not run from 0 up to {len(buffer)} bytes")
-    # Row numbers are not made into strings, of which there may be millions
+    # Do not create strings for row numbers, since there may be millions
     if (rows := RowNumbers.from_packed(buffer, start)) is not None:
         return rows
     text = str(buffer.data, "utf-8")
@@ -225,6 +227,6 @@ def unpack(buffer: UInt8, start: Int64) -> Sequence[str]:
 
 
 def _is_first_byte(buffer: UInt8) -> Bool:
-    """Return which bytes of UTF-8 begin a character."""
+    """Return a mask of the bytes of UTF-8 that begin a character."""
     first: Bool = (buffer & 0xC0) != 0x80
     return first

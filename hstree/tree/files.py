@@ -1,8 +1,8 @@
 """Tree files of format 1 (``docs/tree-format.md``), with one of three extensions.
 
-``.json`` is for people and diffs (one label, count, node and name per line), ``.json.gz`` is
-smaller, ``.npz`` is fast: a zip of uncompressed ``.npy`` members, with a fixed date and without
-pickles. Messages about content continue the name of the file.
+``.json`` is readable and suits diffs (one label, count, node or name per line), ``.json.gz`` is
+smaller, and ``.npz`` is fast: a zip file of uncompressed ``.npy`` members, with a fixed date and
+without pickles. Error messages about the content follow the name of the file.
 """
 
 import gzip
@@ -43,8 +43,7 @@ _GZIP_LEVEL = 6
 def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
     """Write a tree as ``.json``, ``.json.gz`` or ``.npz``, by the extension of `path`.
 
-    An existing file is replaced once the new one is complete. The same tree gives the same
-    bytes.
+    An existing file is replaced when the new file is complete. Equal trees give equal bytes.
 
     Raises
     ------
@@ -59,22 +58,22 @@ def save(tree: TreeArrays, path: str | os.PathLike[str]) -> None:
             to_npz(tree, file)
         elif name.endswith(".json"):
             file.writelines(to_json(tree))
-        else:  # without a file name or time in the header, so that the bytes are the same
+        else:  # without a file name or time in the header, so that the bytes are reproducible
             with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as packed:
                 packed.writelines(to_json(tree))
                 size = packed.tell()
             if size > largest_unpacked(file.tell()):
                 raise FileFormatError(
-                    "cannot write the tree as .json.gz: its text packs to so little that a reader "
-                    "would take it for a compression bomb; write .json or .npz"
+                    "cannot write the tree as .json.gz: its compressed size is so small that a "
+                    "reader would take it for a compression bomb; write .json or .npz"
                 )
 
 
 def read_content(path: str | os.PathLike[str]) -> Content:
     """Read the content of a tree file, without checking the rules of trees.
 
-    Raises FileFormatError when the file cannot be read or is not of this format, InputError when
-    it is a pickle or another zip.
+    Raises FileFormatError when the file cannot be read or does not have this format, and InputError
+    when it is a pickle or another zip file.
     """
     name = Path(path).name
     if not name.endswith(ENDINGS):
@@ -94,15 +93,15 @@ def read_content(path: str | os.PathLike[str]) -> Content:
 
 
 def _no_tree_file(path: str | os.PathLike[str]) -> FileFormatError:
-    """Return the error of a name that no tree file has."""
+    """Return the error for a path that cannot be a tree file."""
     if Path(path).is_dir():
         inside = Path(path) / "tree.json"
         remedy = f"name {inside}" if inside.is_file() else "it has no tree.json"
-        return FileFormatError(f"{path} is a folder, as of a model, and no tree file; {remedy}")
+        return FileFormatError(f"{path} is a folder, such as a saved model, and no file; {remedy}")
     return FileFormatError(f"{path} has no known ending; a tree file ends in {', '.join(ENDINGS)}")
 
 
-#: Versions of the format that are read; the last one is written.
+#: Versions of the format that can be read; the last version is written.
 VERSIONS = (1,)
 
 _NODES_AT_ONCE = 1 << 17
@@ -111,7 +110,7 @@ _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class _Head(msgspec.Struct):
-    """What JSON of a tree and the header of an ``.npz`` have, whatever else is there."""
+    """Keys that both a JSON tree and the header of an ``.npz`` file have."""
 
     format: Any = None
     version: Any = None
@@ -119,7 +118,7 @@ class _Head(msgspec.Struct):
 
 
 class _Document(_Head, forbid_unknown_fields=True, kw_only=True):
-    """JSON of a tree; the rules of trees say what labels and names may be."""
+    """JSON tree; the rules for trees are checked later, including the types of labels and names."""
 
     labels: list[Any]
     children: list[list[_Number]]
@@ -128,7 +127,7 @@ class _Document(_Head, forbid_unknown_fields=True, kw_only=True):
 
 
 def to_json(tree: TreeArrays) -> Iterator[bytes]:
-    """Yield a tree as UTF-8 JSON, in pieces; the same tree gives the same bytes.
+    """Yield a tree as UTF-8 JSON, in pieces; equal trees give equal bytes.
 
     Raises FileFormatError when JSON cannot hold `tree.meta`.
     """
@@ -171,12 +170,12 @@ def from_json(data: bytes) -> Content:
 
 
 def _decoded(data: bytes, kind: type[H]) -> H:
-    """Decode JSON; refuse other formats and versions that are not read.
+    """Decode JSON; raise FileFormatError for another format or an unknown version.
 
-    These are checked first, since other versions may have other keys.
+    Format and version are checked first, since other versions may have other keys.
     """
     try:
-        # msgspec skips keys that a type does not have
+        # msgspec ignores keys that the type does not have
         head = msgspec.json.decode(data, type=_Head)
         if head.format != "hstree":
             name = brief(head.format)
@@ -194,7 +193,7 @@ def _decoded(data: bytes, kind: type[H]) -> H:
 
 
 def dump_meta(meta: Mapping[str, Any]) -> str:
-    """Return a tree's meta as one line of JSON; FileFormatError where JSON cannot hold it."""
+    """Return a tree's meta as one line of JSON. Raises FileFormatError if it is not JSON."""
     try:
         text = json.dumps(meta, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
@@ -203,7 +202,7 @@ def dump_meta(meta: Mapping[str, Any]) -> str:
     return text
 
 
-#: Types of the members, as NumPy spells them.
+#: NumPy type strings of the members.
 _BYTES = "|u1"
 _INTEGERS = "<i8"
 _NAMES = {"named", "names", "name_start"}
@@ -212,7 +211,7 @@ _EXPECTED = "docs/tree-format.md lists the members and their types"
 
 
 def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
-    """Write a tree into an open file; the same tree gives the same bytes.
+    """Write a tree to an open file as ``.npz``; equal trees give equal bytes.
 
     Raises FileFormatError when JSON cannot hold `tree.meta`.
     """
@@ -221,23 +220,23 @@ def to_npz(tree: TreeArrays, file: BinaryIO) -> None:
     arrays |= tree.content_arrays()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that bytes are the same
+            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that bytes are reproducible
             member.create_system = 3
             member.external_attr = 0o644 << 16
-            member.file_size = array.nbytes + 128  # by which it chooses 64 bits for sizes
+            member.file_size = array.nbytes + 128  # zipfile uses 64-bit sizes for large members
             with archive.open(member, "w") as stream:
                 write_array(stream, array.astype(array.dtype.newbyteorder("<"), copy=False))
 
 
 def from_npz(file: BinaryIO) -> Content:
-    """Read the content of a tree from an open ``.npz``.
+    """Read the content of a tree from an open ``.npz`` file.
 
-    Raises FileFormatError when it is not an archive of this format and version.
+    Raises FileFormatError when it is not an archive in this format and version.
     """
     arrays = _members(file)
     head = _decoded(_member(arrays, "header", _BYTES).tobytes(), _Head)
     child_start = _member(arrays, "child_start", _INTEGERS)
-    # Names of those nodes that have one
+    # Names of the nodes that have one
     names: list[str | None] | None = None
     if arrays.keys() & _NAMES:
         names = [None] * (len(child_start) - 1)
@@ -246,8 +245,8 @@ def from_npz(file: BinaryIO) -> Content:
         within = np.all((named >= 0) & (named < len(names)))
         if len(named) != len(strings) or not within or np.any(named[1:] <= named[:-1]):
             raise FileFormatError(
-                f"has a broken member 'named': it must list {len(strings)} of {len(names)} nodes, "
-                "rising"
+                f"has a broken member 'named': it must list {len(strings)} of {len(names)} nodes "
+                "in ascending order"
             )
         for node, name in zip(named.tolist(), strings, strict=True):
             names[node] = name
@@ -262,7 +261,7 @@ def from_npz(file: BinaryIO) -> Content:
 
 
 def _members(file: BinaryIO) -> dict[str, Array]:
-    """Return all arrays of an archive; members may not be compressed, which bounds the memory."""
+    """Return all arrays of an archive; refuse compressed members, which bounds the memory."""
     arrays: dict[str, Array] = {}
     size = os.fstat(file.fileno()).st_size
     try:
@@ -275,7 +274,7 @@ def _members(file: BinaryIO) -> dict[str, Array]:
                     raise FileFormatError(f"has the member {name!r} compressed; {_EXPECTED}")
                 if member.compress_size > size:
                     raise FileFormatError(f"has a broken member {name!r}: it is cut off")
-                # No header can allocate more than the file has: the bytes must be those of a shape
+                # `frombuffer` allocates no memory; `reshape` refuses a shape of another size
                 data = archive.read(member)
                 stream = io.BytesIO(data)
                 np.lib.format.read_magic(stream)
@@ -283,13 +282,13 @@ def _members(file: BinaryIO) -> dict[str, Array]:
                 arrays[name] = np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape)
     except FileFormatError:
         raise
-    except Exception as error:  # damaged bytes raise a dozen kinds in zipfile and NumPy
+    except Exception as error:  # damaged bytes raise many kinds of errors in zipfile and NumPy
         raise FileFormatError(f"is not a sound .npz: {one_line(error)}; build it again") from error
     return arrays
 
 
 def _member(arrays: dict[str, Array], name: str, dtype: str) -> Any:
-    """Take a vector of this type out of the members, in the machine's byte order."""
+    """Remove a vector of this type from the members; return it in native byte order."""
     if name not in arrays:
         raise FileFormatError(f"has no member {name!r}; {_EXPECTED}")
     array = arrays.pop(name)

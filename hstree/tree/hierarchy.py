@@ -1,4 +1,4 @@
-"""A tree as a taxonomy: names, depths and probabilities of its nodes at every level."""
+"""Trees as taxonomies: names, depths and probabilities of the nodes at every level."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,32 +17,33 @@ from hstree.tree.content import COLLAPSED
 from hstree.tree.order import sum_to_root
 from hstree.tree.tree import Tree
 
-#: Names in the path of a node whose name others have, too.
+#: Maximum number of names in the path of a node whose name is not unique.
 LONGEST_PATH = 32
 
 
 class Hierarchy:
-    """Items of a taxonomy: the nodes and labels of a tree, and the nodes of one child above them.
+    """Items of a taxonomy: nodes and labels of a tree, and the nodes with one child above them.
 
-    The latter decide nothing and are not in the tree, which keeps their names (`collapsed` in its
-    meta). A target is a label id v, or ``V + n`` for node n; an item of one child has the target
-    of what is below it.
+    Nodes with one child are not in the tree, since they decide nothing; the tree's meta has their
+    names (`collapsed`). A target is a label id v, or ``V + n`` for node n; an item with one child
+    has the target of the item below it.
 
     Parameters
     ----------
     tree : Tree
-        With one code per label.
+        It must have one code per label.
 
     Attributes
     ----------
     names : tuple of str, length I
-        Nodes in their order, then labels, those of one child before what is below them. A node
-        without a name is called "node 0" by its number, one of one child by what is below it. A
-        node whose name others or a label have is called by its path from the root, "shoes/Other".
+        Nodes in their order, then labels; an item with one child is before the item below it. A
+        node without a name has the name "node 0", with its number; an item with one child and no
+        name has the name of the item below it. If the name of a node is not unique, it is replaced
+        by the path from the root, such as "shoes/Other".
     given_names : tuple of str or None, length I
-        The same, with None for those without a name.
+        Original names; None for items without a name.
     parent, depth, target : int64 arrays (I,)
-        Item above each, -1 for the root; number of items above it; its target.
+        Item above each item (-1 for the root), number of items above it, and its target.
     is_label : bool array (I,)
 
     Raises
@@ -67,7 +68,7 @@ class Hierarchy:
         self.tree = tree
         n_nodes = tree.n_nodes
         n_labels = tree.n_labels
-        # Names of the items, and the item of each node, then of each label
+        # Names of the items, and the item of each node, then the item of each label
         chains = collapsed_names(tree)
         names = list[str | None]()
         last = list[int]()
@@ -83,7 +84,7 @@ class Hierarchy:
         self.is_label = np.zeros(len(order), bool)
         self.is_label[self.last[n_nodes:]] = True
 
-        # (N + V,) node above each node and label
+        # (N + V,) node above each node and above each label
         above = np.full(len(last), -1)
         above[:n_nodes] = tree.parent
         is_leaf = tree.child < 0
@@ -93,7 +94,7 @@ class Hierarchy:
         self.parent[first] = np.where(above < 0, -1, self.last[above])
         self.depth = sum_to_root(np.ones(len(order), np.int64), self.parent) - 1
 
-        # Unique names: numbers in place of missing names, paths of nodes whose name others have
+        # Make names unique: numbers replace missing names, and paths replace repeated names
         numbered = [*(f"node {node}" for node in range(n_nodes)), *tree.labels]
         unique_names = [
             numbered[at] if name is None else name
@@ -107,7 +108,7 @@ class Hierarchy:
         self.names = tuple(unique_names)
 
     def _path(self, item: int) -> str:
-        """Return the names from the root down to an item; of a long path its end."""
+        """Return the names from the root down to an item; of a long path, only the end."""
         names = list[str]()
         while item >= 0 and len(names) < LONGEST_PATH:
             names += filter(None, [self.given_names[item]])
@@ -116,12 +117,12 @@ class Hierarchy:
 
     @cached_property
     def inner(self) -> Int64:
-        """Items that are no labels, ascending."""
+        """Items that are not labels, ascending."""
         return np.flatnonzero(~self.is_label)
 
     @cached_property
     def _named(self) -> dict[str, int]:
-        """Item of each name; -1 where several nodes have it, and a label where one has it."""
+        """Item of each name: the label with this name, if any; -1 if several nodes have it."""
         items: dict[str, int] = {}
         for item in self.inner.tolist():
             if (name := self.given_names[item]) is not None:
@@ -134,26 +135,29 @@ class Hierarchy:
 
     @cached_property
     def _numbered(self) -> dict[str, int]:
-        """Item of each node without a name, by its number: "node 0"."""
+        """Item of each node without a name, by a key such as "node 0"."""
         unnamed = (item for item, name in enumerate(self.given_names) if name is None)
         return {self.names[item]: item for item in unnamed}
 
     def has_name(self, name: str) -> bool:
-        """Return whether a label or a node has this name, its number left out."""
+        """Return whether a label or a node has this name; numbers such as "node 0" do not count."""
         return name in self._named
 
     def find(self, names: Iterable[str]) -> Int64:
-        """Return the items that have the names; a label goes before a node of the same name.
+        """Return the items with these names; a label has precedence over a node.
 
-        Raises InputError when there is none of the name, or several nodes have it.
+        Raises InputError when no item has the name, or several nodes have it.
         """
         items = []
         for name in names:
             item = self._named.get(name, self._numbered.get(name))
             if item is None:
-                raise InputError(f"no label and no node of the tree is called {quoted(name)}")
+                raise InputError(
+                    f"no label and no node of the tree is called {quoted(name)}; `names` of "
+                    "hstree.tree.hierarchy.Hierarchy lists them"
+                )
             if item < 0:
-                # the paths of the first two nodes of this name, which tell them apart
+                # Show the paths of the first two nodes with this name
                 same = (i for i in self.inner.tolist() if self.given_names[i] == name)
                 paths = " and ".join(repr(self.names[i]) for i in islice(same, 2))
                 remedy = f"they are {paths}" if paths else "give them different names"
@@ -162,39 +166,39 @@ class Hierarchy:
         return np.array(items, np.int64)
 
     def at_depth(self, depth: int) -> Int64:
-        """Return the items at a depth, and the labels above it; they are disjoint and complete."""
+        """Return the items at a depth, and the labels above it: disjoint classes of all labels."""
         depth = checked_count("depth", depth, 0)
         return np.flatnonzero((self.depth == depth) | (self.is_label & (self.depth < depth)))
 
     def candidates(self, depth: int | None = None, confidence: float | None = None) -> Int64:
-        """Return the items among which `choose` chooses.
+        """Return the items from which `choose` selects.
 
-        With a confidence all down to a depth; else those at the depth, or the labels.
+        With a confidence, these are all items down to a depth (default: all items). Without one,
+        these are the items at the depth (default: the labels).
         """
         if confidence is None:
             return np.flatnonzero(self.is_label) if depth is None else self.at_depth(depth)
         if not 0 < confidence <= 1:
-            raise OptionError(f"confidence is {confidence!r}; it is above 0 and at most 1")
+            raise OptionError(f"confidence is {confidence!r}; it must be above 0 and at most 1")
         if depth is None:
             return np.arange(len(self.names))
         return np.flatnonzero(self.depth <= checked_count("depth", depth, 0))
 
     def choose(self, prob: Float64, items: Int64, confidence: float | None) -> Int64:
-        """Return the item (n,) that is predicted from the probabilities (n, K) of `items` (K,).
+        """Return the predicted item (n,), given the probabilities (n, K) of `items` (K,).
 
-        The most probable; with a confidence the deepest that reaches it, of these the most
-        probable.
+        It is the most probable item. With a confidence, it is the deepest item whose probability
+        reaches the confidence, and of these the most probable.
         """
         if confidence is not None:
-            # A probability is 1 at most, so that the depth decides first; 0 where the confidence
-            # is not reached
+            # Probabilities are at most 1, so that the depth has precedence; 0 below the confidence
             prob = np.where(prob >= confidence, 2 * self.depth[items] + 1 + prob, 0)
         return np.asarray(items[prob.argmax(axis=1)])
 
     def probabilities(self, label_prob: Float64) -> Float64:
-        """Return the probabilities of all items (n, I), from those of the labels (n, V)."""
+        """Return the probabilities of all items (n, I), given those of the labels (n, V)."""
         tree = self.tree
-        # (V + N, n) probabilities of targets; the root has one
+        # (V + N, n) probabilities of targets; the root has probability one
         total = np.ones((tree.n_labels + tree.n_nodes, len(label_prob)))
         total[: tree.n_labels] = label_prob.T
         if tree.n_nodes > 1:
@@ -202,10 +206,10 @@ class Hierarchy:
         return total[self.target].T
 
     def names_of(self, targets: Integer, depth: int | None = None) -> list[str]:
-        """Return the names of targets; of those below a depth, the names above them at it."""
+        """Return the names of targets, or of their ancestors at the depth if they are below it."""
         if depth is not None:
             depth = checked_count("depth", depth, 0)
-        # Each target's number among nodes, then labels; its item, or the one above at the depth
+        # Index of each target among nodes, then labels; its item, or the ancestor at the depth
         at = np.asarray(targets)
         at = np.where(at < self.tree.n_labels, at + self.tree.n_nodes, at - self.tree.n_labels)
         item = self.last[at]
@@ -215,9 +219,10 @@ class Hierarchy:
 
 
 def collapsed_names(tree: Tree) -> dict[int, list[str | None]]:
-    """Return the names of nodes of one child above node n at n, and above label v at N + v.
+    """Return the names of the nodes with one child above node n (key n) and label v (key N + v).
 
-    From the top down, as the tree's meta has them; TreeError where these do not fit the tree.
+    The names are from the top down, as in the tree's meta. Raises TreeError when they do not fit
+    the tree.
     """
     chains: dict[int, list[str | None]] = {}
     number: Any
@@ -227,8 +232,8 @@ def collapsed_names(tree: Tree) -> dict[int, list[str | None]]:
         is_number = isinstance(number, int) and -tree.n_labels <= number < tree.n_nodes
         if not is_number or not all(isinstance(name, str | None) for name in names):
             raise TreeError(
-                f"collapsed in the tree's meta holds {quoted(repr(entry))}; an entry is a child "
-                "of the tree and the names above it"
+                f"collapsed in the tree's meta holds {quoted(repr(entry))}; an entry must be a "
+                "child of the tree and the names above it"
             )
         chains[number if number >= 0 else tree.n_nodes + ~number] = names
     return chains

@@ -1,7 +1,7 @@
-"""Names of labels and classes: the one place where values become text.
+"""Conversion of values to the names of labels and classes.
 
-A class is 10 in one column, 10.0 in another that lacks a value, and "10" in a file. All three are
-the label "10".
+The same class may be 10 in one column, 10.0 in a column with missing values, and "10" in a file.
+All three are the label "10".
 """
 
 import math
@@ -16,19 +16,19 @@ import numpy as np
 from hstree._text import brief
 from hstree.errors import InputError
 
-#: Digits of the largest number that is a name; every float has fewer.
+#: Maximum number of digits of a whole number that is a name; every float has fewer.
 MOST_DIGITS = 400
 _LARGEST = 10**MOST_DIGITS
 
 
 def _unboxed(value: Any) -> Any:
-    """Return the value of an array or a tensor without axes; others as they are."""
+    """Return the value of an array or a tensor without axes; return other values unchanged."""
     is_boxed = getattr(value, "ndim", None) == 0 and not isinstance(value, np.generic)
-    return value.tolist() if is_boxed else value  # None where it is masked
+    return value.tolist() if is_boxed else value  # None if it is masked
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is no name: None, NaN, NaT, pandas' NA, masked or an empty text."""
+    """Return whether a value is missing: None, NaN, NaT, pandas.NA, masked, or an empty string."""
     if isinstance(value, str):
         return not value
     value = _unboxed(value)
@@ -38,13 +38,13 @@ def is_missing(value: Any) -> bool:
         return bool(np.isnat(value))
     if isinstance(value, Decimal):
         return value.is_nan()
-    is_of_pandas = type(value).__name__ in ("NAType", "NaTType")  # pandas is not imported
+    is_of_pandas = type(value).__name__ in ("NAType", "NaTType")  # without importing pandas
     return value is None or is_of_pandas
 
 
 def whole_number(value: Any) -> int | None:
-    """Return the whole number that a value equals, of any numeric type; None for other values."""
-    # The types of most values first, since columns are long
+    """Return a value of any numeric type as an int if it is a whole number; otherwise None."""
+    # Common types first, since columns are long
     if type(value) is int:
         return value
     if isinstance(value, float):
@@ -61,8 +61,8 @@ def whole_number(value: Any) -> int | None:
 def class_name(value: Any) -> str:
     """Return the name of a class as a plain str.
 
-    Whole numbers are named by their digits, whatever their type. InputError for what is neither
-    text nor a number nor a date, such as a missing value or a list.
+    Whole numbers of any type are named by their digits. Raises InputError when the value is not
+    text, a number or a date, such as a missing value or a list.
 
     Examples
     --------
@@ -70,11 +70,11 @@ def class_name(value: Any) -> str:
     ['10', '10', '10', '10', 'a', '2.5', 'True']
     """
     if isinstance(value, str):
-        return str.__str__(value)  # of a subclass too, such as numpy.str_
+        return str.__str__(value)  # converts subclasses, such as numpy.str_
     number = whole_number(value)
     if number is not None:
         if abs(number) >= _LARGEST:
-            raise InputError(f"a number of more than {MOST_DIGITS} digits is no name; give a text")
+            raise InputError(f"a number of more than {MOST_DIGITS} digits is no name; give text")
         return str(number)
     value = _unboxed(value)
     if isinstance(value, str | bool | np.bool_):
@@ -86,17 +86,17 @@ def class_name(value: Any) -> str:
     if isinstance(value, np.datetime64) and not is_missing(value):
         value = value.astype("datetime64[us]").item()
     if isinstance(value, date) and not is_missing(value):
-        # With the time of day, unless that is midnight
+        # Include the time of day, unless it is midnight
         if isinstance(value, datetime) and value.time() != time():
             return value.isoformat(" ")
         return value.isoformat()[:10]
-    raise InputError(f"{brief(value)} is no name; names are text, numbers or dates")
+    raise InputError(f"{brief(value)} is no name; names must be text, numbers or dates")
 
 
 def class_names(values: Iterable[Any], what: str) -> list[str]:
-    """Return the names of classes; `what` and the position name one that has none in the error.
+    """Return the names of classes.
 
-    Raises InputError as `class_name`.
+    Raises InputError as `class_name` does; the message has `what` and the position of the value.
     """
     names = []
     for at, value in enumerate(values):

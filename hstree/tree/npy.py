@@ -13,22 +13,22 @@ from hstree.errors import InputError, explained
 
 
 def write_array(file: IO[bytes], array: Array) -> None:
-    """Write a C-contiguous array as ``.npy``; unlike `numpy.save`, say when the disk is full."""
+    """Write a C-contiguous array as ``.npy``; unlike `numpy.save`, report a full disk."""
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
     file.write(array.data)
 
 
 def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf) -> Array:
-    """Read a ``.npy`` file of real numbers, of any type and shape; nothing is unpickled.
+    """Read a ``.npy`` file of real numbers of any type and shape, without unpickling.
 
-    An array of more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
+    An array with more than `mapped_above` rows stays in the file, as a `numpy.memmap`.
 
-    `what` says for messages what it should hold. Raises InputError when it is cut off or not such a
-    file, or holds anything but real numbers.
+    `what` describes the content in messages. Raises InputError when the file is truncated, is not
+    such a file, or has other values than real numbers.
     """
     with explained(f"read the {what} {name}"), open_regular(name) as file:
         try:
-            with np.errstate(over="ignore"):  # a shape that is too large does not fit the file
+            with np.errstate(over="ignore"):  # the size check below refuses a huge shape
                 mapped = np.lib.format.open_memmap(name, mode="r")
             if mapped.offset + mapped.nbytes != os.fstat(file.fileno()).st_size:
                 raise ValueError("more data follows the array")
@@ -42,6 +42,6 @@ def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
         raise InputError(
             f"cannot read the {what} {name}: it holds {array.dtype.str!r}, not real numbers of up "
-            "to 64 bits"
+            "to 64 bits; convert them with astype"
         )
     return array

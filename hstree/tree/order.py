@@ -1,4 +1,4 @@
-"""Order of a tree's nodes: trees from edges, parents before children, sums along paths."""
+"""Order of nodes: trees from edges, parents before children, and sums along paths."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from hstree.errors import InputError
 
 
 def reorder(child_start: Int64, child: Int64, order: Int64) -> tuple[Int64, Int64, Int64]:
-    """Renumber nodes: node ``order[i]`` becomes node i, others are left out.
+    """Renumber nodes: node ``order[i]`` becomes node i, and other nodes are left out.
 
-    The children of nodes kept must be among them. Returns the new `child_start` and `child`, and
-    the new number (N,) of each node kept.
+    The child nodes of these nodes must be among them. Returns the new `child_start` and `child`,
+    and the new number (N,) of each node.
     """
     number = np.zeros(len(child_start) - 1, np.int64)
     number[order] = np.arange(len(order))
@@ -26,7 +26,7 @@ def reorder(child_start: Int64, child: Int64, order: Int64) -> tuple[Int64, Int6
 
 def by_level(child_start: Int64, child: Int64, root: int) -> Int64:
     """Return the nodes under `root` in breadth-first order."""
-    # scipy takes a while to import, and reading a tree does not need it.
+    # Importing SciPy is slow, and reading a tree does not need it
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -39,7 +39,7 @@ def by_level(child_start: Int64, child: Int64, root: int) -> Int64:
 
 
 class EdgeTree(NamedTuple):
-    """Children of nodes as in `Tree`, and the items that became nodes and labels."""
+    """Children of nodes, as in `Tree`, and the items that became nodes and labels."""
 
     child_start: Int64
     child: Int64
@@ -48,32 +48,32 @@ class EdgeTree(NamedTuple):
 
 
 def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], str]) -> EdgeTree:
-    """Number the nodes and labels of a tree of edges from `parent` to `child` (E,) in O(E log E).
+    """Make a tree from edges that lead from `parent` to `child` (E,), in O(E log E).
 
-    These are items from 0 to `n_items` - 1, of which `name` gives the name for messages. An item
-    without children is a label; it may have several parents. Children of an item are in the order
-    of its edges. Inner nodes keep the order of their items if that puts each after its parent, else
-    they are numbered level by level.
+    Parents and children are items from 0 to `n_items` - 1; `name` returns the name of an item for
+    messages. An item without children is a label; it may have several parents. Children of an item
+    are in the order of its edges. Inner nodes keep the order of their items if parents come first;
+    otherwise, they are numbered level by level.
 
-    Raises InputError when there is not exactly one root, an inner node has several parents or one
-    child, or edges form a cycle.
+    Raises InputError when there is not exactly one root, when an inner node has several parents or
+    only one child, or when edges form a cycle.
     """
     is_node = np.zeros(n_items, bool)
     is_node[parent] = True
     nodes = np.flatnonzero(is_node)
     leaves = np.flatnonzero(~is_node)
 
-    # One root; inner nodes of one parent and of two children or more
+    # Check that there is one root, and that inner nodes have one parent and at least two children
     n_parents = np.bincount(child, minlength=n_items)
     roots = np.flatnonzero(n_parents == 0)
     if len(roots) != 1:
         names = ", ".join(name(int(item)) for item in roots[:3])
         more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
         what = f"{names}{more} have no parent" if len(roots) else "every node has a parent"
-        raise InputError(f"{what}; a tree has one root")
+        raise InputError(f"{what}; a tree has one root, so give exactly one")
     if np.any(is_node & (n_parents > 1)):
         item = int(np.argmax(is_node & (n_parents > 1)))
-        raise InputError(f"the node {name(item)} has {n_parents[item]} parents; it can have one")
+        raise InputError(f"the node {name(item)} has {n_parents[item]} parents; give it only one")
     n_children = np.bincount(parent, minlength=n_items)
     if np.any(n_children == 1):
         item = int(np.argmax(n_children == 1))
@@ -88,7 +88,7 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
     start = offsets(n_children[nodes])
     child = number[child[np.argsort(parent, kind="stable")]]  # (E,) grouped by parent
 
-    # Nodes in their order, if each is after its parent, or level by level; a cycle is not reached
+    # Keep the order of nodes if parents come first, else go level by level, which misses cycles
     root = int(number[roots[0]])
     is_inner = child >= 0
     if root < 0:
@@ -105,12 +105,12 @@ def from_edges(parent: Int64, child: Int64, n_items: int, name: Callable[[int], 
 
 
 def sum_to_root(value: Array, parent: Integer) -> Array:
-    """Sum a value of the nodes (N,) over each node and all nodes above it; -1 is no parent.
+    """Return the sum (N,) of a value over each node and all nodes above it; -1 means no parent.
 
-    O(N log depth) by pointer doubling, so that a chain is no slower than a balanced tree.
+    O(N log depth) by pointer doubling, so that a chain is almost as fast as a balanced tree.
     """
     total = np.array(value)
-    # After k rounds, total is the sum over 2**k nodes up from each; jump is the node after them
+    # After k rounds, total is the sum over 2**k nodes upwards, and jump is the node above these
     jump = np.array(parent)
     while (alive := np.flatnonzero(jump >= 0)).size:
         above = jump[alive]

@@ -1,7 +1,7 @@
 """Paths from the root to labels, as the decisions of a batch.
 
-NumPy's layers, scikit-learn's linear model and the torch module all take `Decisions`, under these
-names. Compiled functions walk up the paths themselves (`hstree.kernels.layout`).
+The layers in NumPy, the linear model for scikit-learn and the torch module all use `Decisions`.
+Compiled functions walk up the paths themselves (`hstree.kernels.layout`).
 """
 
 from typing import NamedTuple
@@ -13,19 +13,19 @@ from hstree.tree.codes import Codes
 
 
 class Decisions(NamedTuple):
-    """Decisions on the paths to the targets of a batch: one entry per decision, arrays (D,).
+    """Decisions on the paths to the targets of a batch, as arrays (D,).
 
-    Those of a path are adjacent, from the root down.
+    Decisions on the same path are adjacent, from the root down.
     """
 
     item: Int64  #: batch item
     row: Int64  #: first weight row of the node
     width: Int64  #: number of children of the node
     branch: Int64  #: child taken, counted from 0
-    code: Int64  #: path that the decision belongs to, ascending
+    code: Int64  #: number of the path, ascending
 
     def where(self, condition: Array) -> "tuple[Int64, Decisions]":
-        """Return the positions of the decisions that meet a condition, and these decisions."""
+        """Return the positions of the decisions that a mask selects, and these decisions."""
         position = np.flatnonzero(condition)
         return position, Decisions(*(array[position] for array in self))
 
@@ -33,8 +33,8 @@ class Decisions(NamedTuple):
 def path_decisions(codes: Codes, targets: Integer) -> tuple[Decisions, Int64]:
     """Return the decisions on all paths to targets (B,), and the batch item of each path (C,).
 
-    A target is a label id, or ``V + n`` for node n where the codes have nodes; IndexError for
-    others. A label with several codes has a path for each. O(D) for D decisions.
+    A target is a label id, or ``V + n`` for node n if the codes include nodes; other targets raise
+    IndexError. A label with several codes has one path per code. O(D) for D decisions.
 
     Examples
     --------

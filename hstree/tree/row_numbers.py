@@ -1,4 +1,4 @@
-"""Labels that are row numbers, "0" to "V - 1", of which no strings are kept."""
+"""Labels that are row numbers, "0" to "V - 1", stored without strings."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ import numpy as np
 
 from hstree._arrays import Int64, UInt8, offsets
 
-#: Numbers that are written out at once.
+#: Number of row numbers that are converted to text at a time.
 _AT_ONCE = 1 << 18
 
 
 class RowNumbers(Sequence[str]):
-    """The strings "0", "1", ... of V rows: an immutable sequence, equal to the tuple of them.
+    """Immutable sequence of the strings "0", "1", ... for V rows; it equals the tuple of these.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class RowNumbers(Sequence[str]):
         return str(int(label)) == label and int(label) in self._rows  # no "01"
 
     def index(self, label: str, start: int = 0, stop: int | None = None) -> int:
-        """Return the row of a label; ValueError where it is none from `start` up to `stop`."""
+        """Return the row of a label. Raises ValueError if it is not between `start` and `stop`."""
         if label not in self or int(label) not in self._rows[start:stop]:
             raise ValueError(f"{label!r} is no row number from {start}")
         return int(label)
@@ -59,14 +59,14 @@ class RowNumbers(Sequence[str]):
         return f"{type(self).__name__}({len(self)})"
 
     def packed(self) -> tuple[UInt8, Int64]:
-        """Return all digits, uint8, and the offsets (V + 1,) of the numbers in them."""
+        """Return all digits, a uint8 array, and the offsets (V + 1,) of the numbers in it."""
         blocks = range(0, len(self), _AT_ONCE)
         text = "".join("".join(self[first : first + _AT_ONCE]) for first in blocks)
         return np.frombuffer(text.encode(), np.uint8), _digit_offsets(len(self))
 
     @classmethod
     def from_packed(cls, digits: UInt8, start: Int64) -> "RowNumbers | None":
-        """Return the row numbers that `packed` wrote; None where these are other strings."""
+        """Return the row numbers in the result of `packed`; None for other strings."""
         n_rows = len(start) - 1
         if n_rows < 1 or not np.array_equal(start, _digit_offsets(n_rows)):
             return None
@@ -74,7 +74,7 @@ class RowNumbers(Sequence[str]):
 
 
 def _digit_offsets(n_rows: int) -> Int64:
-    """Return the offsets (V + 1,) of the numbers below V, written one after the other."""
+    """Return the offsets (V + 1,) of the numbers below V in their concatenated digits."""
     widths = np.arange(1, len(str(n_rows)) + 1)
     stops = np.minimum(10**widths, n_rows)
     return offsets(np.repeat(widths, np.diff(stops, prepend=0)))

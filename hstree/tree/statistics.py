@@ -12,7 +12,7 @@ from hstree.tree.codes import Codes
 from hstree.tree.huffman_code import merge_order
 from hstree.tree.order import sum_to_root
 
-#: Decisions that are counted at a time.
+#: Number of decisions that are counted at a time.
 _DECISIONS = 1 << 20
 
 
@@ -20,24 +20,24 @@ _DECISIONS = 1 << 20
 class TreeStatistics:
     """Statistics of one tree; values weighted by counts are None without counts."""
 
-    method: str | None  #: the builder, if the tree's meta says so
+    method: str | None  #: name of the builder, if the tree's meta has it
     nodes: int  #: number of inner nodes, N
     labels: int  #: number of labels, V
-    codes_per_label: float  #: mean over labels; 0 where V = 1
+    codes_per_label: float  #: mean over labels; 0 if V = 1
     max_codes_per_label: int
     length_uniform: float  #: mean number of decisions per label, summed over its codes
     length_weighted: float | None  #: the same, weighted by the counts
-    #: Mean number of node scores computed for one target: 1 at a binary node, k at a node with
-    #: k > 2 children, summed over the codes (V for the flat tree). A node of more than 32 children
-    #: counts once for all codes of the target that pass through it. Weighted by any counts.
+    #: Mean number of node scores computed for a target: 1 at a binary node, k at a node with k > 2
+    #: children, summed over the codes (V for the flat tree). A node with more than 32 children
+    #: counts once for all codes of the target that pass through it. Weighted by counts, if any.
     scores_per_target: float
-    root_fraction: float | None  #: fraction of the counts with a code of one decision
+    root_fraction: float | None  #: fraction of the counts whose labels have a code of one decision
     entropy: float | None  #: entropy of the counts in bits
     #: Weighted code length of a binary Huffman tree: the minimum for binary trees with one code
     #: per label.
     huffman_length: float | None
     depth: int  #: maximum number of decisions of a code
-    sha256: str  #: the tree's hash
+    sha256: str  #: hash of the tree
 
     def as_dict(self) -> dict[str, Any]:
         """Return the statistics as JSON values, without `max_codes_per_label`."""
@@ -48,10 +48,10 @@ class TreeStatistics:
         return values
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return names and values for people to read."""
+        """Return names and values for display."""
         weighted = self.length_weighted
         by_counts = "" if weighted is None else f"{format_number(weighted)} by counts, "
-        # Facts of all trees, then those of trees with counts or with several codes per label
+        # Facts for all trees, then facts for trees with counts or with several codes per label
         rows = [
             ("method", self.method or "-"),
             ("labels", f"{self.labels:,}"),
@@ -78,9 +78,9 @@ class TreeStatistics:
 
 
 def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatistics:
-    """Compute a tree's statistics in O(V log V + E log depth), without expanding codes.
+    """Compute statistics of a tree in O(V log V + E log depth), without expanding codes.
 
-    Labels are weighted by `counts` (V,), by default those of the tree.
+    Labels are weighted by `counts` (V,) (default: the counts of the tree).
 
     Examples
     --------
@@ -90,13 +90,13 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
     >>> stats.length_weighted, stats.entropy, stats.huffman_length
     (1.5, 1.5, 1.5)
     """
-    # (C,) label of each code, the node above it, its decisions, and the scores computed for them
+    # (C,) label of each code, node above the label, number of decisions, and number of scores
     leaf_edge = np.flatnonzero(tree.child < 0)
     label = ~tree.child[leaf_edge]
     node = tree.edge_node[leaf_edge]
     length = tree.depth[node] + 1
     scores = sum_to_root(np.where(tree.fan_out == 2, 1, tree.fan_out), tree.parent)[node]
-    # (V,) decisions and scores of each label
+    # (V,) number of decisions and scores for each label
     label_length = np.bincount(label, length, tree.n_labels)
     label_scores: Float64 = np.bincount(label, scores, tree.n_labels).astype(np.float64)
     if not tree.has_single_codes:
@@ -137,9 +137,9 @@ def tree_statistics(tree: TreeArrays, counts: Int64 | None = None) -> TreeStatis
 
 
 def _shared_scores(tree: TreeArrays) -> Float64:
-    """Return the scores of each label (V,) at wide nodes that several of its codes pass through.
+    """Return how many scores of each label (V,) its codes share at wide nodes.
 
-    They are computed once: those of all codes but the first are counted.
+    These scores are computed once; the result counts them for all codes except the first.
     """
     shared = np.zeros(tree.n_labels)
     is_wide = tree.fan_out > NARROW

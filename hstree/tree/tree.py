@@ -1,4 +1,4 @@
-"""`Tree`, the immutable object of flat arrays that builders make and output layers read."""
+"""`Tree`, an immutable tree in flat arrays, which builders create and output layers read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Tree(TreeArrays):
     Parameters
     ----------
     labels : sequence of str, length V
-        Unique; at least one.
+        At least one; labels are unique.
     child_start : array_like of int, shape (N + 1,)
     child : array_like of int, shape (E,)
         The children of node n are ``child[child_start[n]:child_start[n + 1]]``;
@@ -34,20 +34,21 @@ class Tree(TreeArrays):
     counts : array_like of int, shape (V,), optional
         Training counts of the labels.
     names : sequence of str or None, length N, optional
-        A name for each inner node ("canine.n.02"), for people to read.
+        Names of the inner nodes for display, such as "canine.n.02".
     meta : mapping, optional
-        JSON values on how the tree was made: method, options, random_state, hstree (its version),
-        input.
+        JSON values that record the origin of the tree: method, options, random_state, hstree
+        (the version), input.
 
     Raises
     ------
     TreeError
-        When the content breaks a rule of the format; the message says which, and where.
+        When the content breaks a rule of the format; the message names the rule and the position.
 
     Notes
     -----
-    Two children make one logistic decision, ``P(first child) = sigmoid(q.h + b)``; more make a
-    softmax. With V = 1 there is no node and the label has probability one.
+    A node with two children is a logistic decision, ``P(first child) = sigmoid(q.h + b)``; a node
+    with more children is a softmax. With V = 1, there is no node, and the label has probability
+    one.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Tree(TreeArrays):
     save = files.save
 
     def plot(self, *, max_depth: int = 12, ax: Axes | None = None) -> Axes:
-        """Draw the tree as an icicle, each branch as wide as its fraction of the counts.
+        """Draw the tree as an icicle: each branch is as wide as its fraction of the counts.
 
         See `hstree.tree.branches.draw` for parameters and errors.
         """
@@ -89,7 +90,7 @@ class Tree(TreeArrays):
         ]
 
     def code(self, label: str) -> list[tuple[int, int]]:
-        """Return the code of a label: the nodes that decide on it, and the branch taken at each.
+        """Return the code of a label: the nodes on its path, and the branch taken at each node.
 
         Raises InputError when the tree has no such label, or the label has several codes.
 
@@ -107,9 +108,9 @@ class Tree(TreeArrays):
     def neighbours(self, label: str, k: int = 10) -> list[str]:
         """Return the k labels that share the deepest nodes with a label, nearest first.
 
-        Labels that share a node of the same depth are ordered by the number of decisions below it,
-        fewest first; ties are in the order of the children. Raises InputError when the tree has no
-        such label, OptionError when `k` is not a whole number, 1 or more.
+        Labels that share a node of the same depth are ordered by the number of decisions below that
+        node, the fewest first; ties are in the order of the children. Raises InputError when the
+        tree has no such label, and OptionError when `k` is not a whole number, 1 or more.
 
         Examples
         --------
@@ -118,13 +119,13 @@ class Tree(TreeArrays):
         ['b', 'a']
         """
         k = checked_count("k", k)
-        # The edges towards the label, those at the deepest nodes first
+        # Edges on the paths to the label, the deepest first
         towards = chain(*self._paths(label))
         edges = sorted(towards, key=lambda edge: -int(self.depth[self.edge_node[edge]]))
-        # A dict keeps the labels in the order in which they are found, each once
+        # Labels in the order in which they are found, each once
         near: dict[int, None] = {self.label_id(label): None}
         for edge in dict.fromkeys(edges):
-            # Level by level below the node, except where the label itself is
+            # Visit the levels below the node, except below the branch to the label
             nodes = self.edge_node[[edge]]
             while nodes.size and len(near) <= k:
                 edges_below = ranges(self.child_start[nodes], offsets(self.fan_out[nodes]))
@@ -155,9 +156,9 @@ class Tree(TreeArrays):
         Raises
         ------
         FileFormatError
-            When the file cannot be read or is not of this format.
+            When the file cannot be read or does not have this format.
         TreeError
-            When its content breaks a rule.
+            When the content breaks a rule.
 
         Examples
         --------
@@ -167,40 +168,40 @@ class Tree(TreeArrays):
         try:
             return cls(**vars(files.read_content(path)))
         except TreeError as error:
-            more = "`hstree.tree.files.read_content(...).broken_rules()` names every broken rule"
+            more = "`hstree.tree.files.read_content(...).broken_rules()` lists all broken rules"
             raise TreeError(f"{path}: {error}; {more}") from error
 
     @classmethod
     def from_taxonomy(cls, source: Any) -> Self:
-        """Make the tree of a taxonomy; its leaves are the labels.
+        """Make the tree of a taxonomy, whose leaves are the labels.
 
-        Nodes with one child decide nothing and are left out; `hstree.tree.hierarchy.Hierarchy`
-        knows their names. Other inner nodes keep theirs.
+        Nodes with one child are left out, since they decide nothing; their names are available in
+        `hstree.tree.hierarchy.Hierarchy`. Other inner nodes keep their names.
 
         Parameters
         ----------
         source : object
             One of
 
-            - a nested mapping: names to mappings, lists of names, or None for a leaf;
-            - a mapping of each child to its parent;
-            - a mapping of each node to the list of its children, of which one is a key, too;
-            - edges, pairs (parent, child); rows of other lengths are levels, from the top down;
-            - a ``.csv`` or ``.tsv`` file or a DataFrame of parents and children or of columns of
-              levels, or a ``.nwk`` file;
-            - Newick text, which ends in a semicolon;
-            - a ``networkx.DiGraph`` of edges from parents to children.
+            - a nested mapping from names to mappings, lists of names, or None for a leaf;
+            - a mapping from each child to its parent;
+            - a mapping from each node to the list of its children; one child must be a key, too;
+            - edges, as pairs (parent, child); rows of other lengths are levels, from the top down;
+            - a ``.csv`` or ``.tsv`` file or a DataFrame, with parents and children or with columns
+              of levels, or a ``.nwk`` file;
+            - Newick text, which ends with a semicolon;
+            - a ``networkx.DiGraph`` with edges from parents to children.
 
         Raises
         ------
         InputError
-            When the source is in none of these forms or could be in two, or has several roots, a
-            cycle, a leaf twice, or an item with several parents or whose name is neither text, nor
-            a number or a date.
+            When the source has none of these forms or is ambiguous, or when it has several roots, a
+            cycle, a duplicate leaf, an item with several parents, or a name that is not text, a
+            number or a date.
 
         Notes
         -----
-        Where forms look alike, a rule decides (``docs/taxonomies.md``), and `hstree.progress`
+        If the form is not obvious, a rule decides (``docs/taxonomies.md``), and `hstree.progress`
         reports it. Whole numbers are named by their digits: 10, 10.0 and "10" are the same.
 
         Examples
@@ -210,7 +211,7 @@ class Tree(TreeArrays):
         >>> tree.labels, tree.names
         (('cat', 'dog', 'car'), ('thing', 'animal'))
         """
-        from hstree.tree.taxonomy import read_taxonomy  # which no builder needs
+        from hstree.tree.taxonomy import read_taxonomy  # builders do not need it
 
         return cls(**vars(read_taxonomy(source)))
 
@@ -219,15 +220,15 @@ load = Tree.load
 
 
 def as_tree(tree: Tree | str | os.PathLike[str]) -> Tree:
-    """Return a tree, read from its file where that is named.
+    """Return a tree, or read it if a file name is given.
 
-    Raises InputError when it is neither a tree nor the name of a file, FileFormatError when the
-    file holds no tree.
+    Raises InputError when the argument is neither a tree nor a file name, and FileFormatError when
+    the file is not a tree.
     """
     if isinstance(tree, Tree):
         return tree
     if isinstance(tree, str | os.PathLike):
         return load(tree)
     raise InputError(
-        f"tree is of type {type(tree).__name__}; give a hstree.Tree or the name of its file"
+        f"tree is of type {type(tree).__name__}; give an hstree.Tree or the name of a tree file"
     )

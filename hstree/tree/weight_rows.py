@@ -1,4 +1,4 @@
-"""Counts as probabilities of a tree's branches: starting biases and curvatures of weight rows."""
+"""Initial biases and curvatures of weight rows, computed from counts."""
 
 import numpy as np
 
@@ -8,9 +8,10 @@ from hstree.tree.arrays import TreeArrays
 
 
 def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
-    """Return the total count of the labels below each edge: float64 array (E,).
+    """Return the total count of the labels below each edge, a float64 array (E,).
 
-    A label's count (V,), at least 0.5, is split evenly over its codes; None is 1 for each label.
+    The count of a label (V,), at least 0.5, is split evenly over its codes. None means a count of 1
+    for each label.
     """
     mass = np.ones(tree.n_labels) if counts is None else np.maximum(counts, 0.5)
     return tree.sum_up(mass / np.maximum(tree.codes_per_label, 1))
@@ -19,9 +20,9 @@ def edge_mass(tree: TreeArrays, counts: Array | None) -> Float64:
 def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
     """Return the biases (rows,) that make an untrained layer the unigram distribution.
 
-    Log-odds of the two branches of a binary node, log-probabilities of the branches of a wide one,
-    for counts as of `edge_mass`. Raises InputError when there is not one count, zero or more, for
-    each label.
+    They are log-odds of the two branches for binary nodes, and log-probabilities of the branches
+    for wide nodes, with counts as in `edge_mass`. Raises InputError unless there is one count, zero
+    or more, for each label.
     """
     counts = None if counts is None else np.asarray(counts)
     if counts is not None and (counts.shape != (tree.n_labels,) or not (counts >= 0).all()):
@@ -33,7 +34,7 @@ def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
         return np.empty(0)
     log_mass = np.log(edge_mass(tree, counts))  # (E,)
     log_total = np.logaddexp.reduceat(log_mass, tree.child_start[:-1])  # (N,)
-    edge = ranges(tree.child_start[:-1], tree.row_start)  # (rows,) whose score each row gives
+    edge = ranges(tree.child_start[:-1], tree.row_start)  # (rows,) edge of each row
     is_binary = tree.fan_out[tree.edge_node[edge]] == 2
     other = np.where(is_binary, log_mass[edge + is_binary], log_total[tree.edge_node[edge]])
     bias: Float64 = log_mass[edge] - other
@@ -41,11 +42,11 @@ def unigram_bias(tree: TreeArrays, counts: Array | None) -> Float64:
 
 
 def row_curvature(tree: TreeArrays, counts: Array) -> Float64:
-    """Return the mean second derivative of the loss with respect to each row's score: (rows,).
+    """Return the mean second derivative of the loss with respect to the score of each row (rows,).
 
-    The mean is over items drawn by `counts` (V,), before training: the probability of passing the
-    node times p (1 - p), where p is the probability of the row's branch there. Whatever the node
-    vectors learn, the mean of p (1 - p) can only fall.
+    The mean is over items drawn by `counts` (V,), before training. It is the probability of passing
+    the node times p (1 - p), where p is the probability of the row's branch at the node. Training
+    can only lower the mean of p (1 - p).
     """
     if tree.n_nodes == 0:
         return np.empty(0)

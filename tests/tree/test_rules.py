@@ -40,8 +40,8 @@ ONCE = [
     ("one parent", "node 2 has 2 parents", {"children": [[~0, 1, 2], [~1, 2], [~1, ~2]]}),
     ("reachable", "node 2 is not under the root", {"children": [*CHILDREN, [~0, ~1]]}),
     ("reachable", "node 1 is not under the root", {"children": [[~0, ~1, ~2], [~0, ~1]]}),
-    ("every label placed", "label 2 hangs under no node", {"children": [[~0, ~1]]}),
-    ("every label placed", "label 0 hangs under no node (and 2 more)", {"children": []}),
+    ("every label placed", "label 2 is under no node", {"children": [[~0, ~1]]}),
+    ("every label placed", "label 0 is under no node (and 2 more)", {"children": []}),
 ]
 
 

@@ -1,8 +1,8 @@
-"""Trees of taxonomies: the content of a tree from each shape of input.
+"""Trees made from taxonomies: the content of a tree for each form of input.
 
-Each shape has one reader, which returns an `Outline`, and `collapse` makes a tree from it. Where
-shapes look alike, an explicit rule decides (``docs/taxonomies.md``); the tree's meta and
-`hstree.progress` name it.
+Each form has a reader that returns an `Outline`, and `collapse` makes a tree from the outline. If
+the form is not obvious, an explicit rule decides (``docs/taxonomies.md``); the tree's meta and
+`hstree.progress` state the rule.
 """
 
 import os
@@ -22,7 +22,7 @@ from hstree.tree.taxonomy.newick import read_newick
 from hstree.tree.taxonomy.outline import Outline
 from hstree.tree.taxonomy.tables import read_array, read_csv, read_rows
 
-#: Readers of files by their endings.
+#: File extension -> reader.
 READERS: dict[str, Callable[[str], Outline]] = {
     ".csv": read_csv,
     ".tsv": read_csv,
@@ -36,8 +36,8 @@ _SHAPES = (
 
 
 def read_taxonomy(source: Any) -> Content:
-    """Return the content of a tree; see `Tree.from_taxonomy`."""
-    # A text is Newick, or the name of a file
+    """Return the content of the tree of a taxonomy; see `Tree.from_taxonomy`."""
+    # A string is Newick text, or the name of a file
     is_newick = isinstance(source, str) and (
         source.lstrip()[:1] == "(" or source.rstrip().endswith(";")
     )
@@ -47,26 +47,26 @@ def read_taxonomy(source: Any) -> Content:
         if reader is None:
             raise InputError(
                 f"{quoted(name)} is neither Newick text, which ends in a semicolon, nor the name "
-                f"of a file in {', '.join(READERS)}; other trees: hstree.formats.read"
+                f"of a file in {', '.join(READERS)}; read other trees with hstree.formats.read"
             )
         content = read_file(source, reader)
     else:
         content = tree_content(_read_outline(source))
-    # Where forms look alike, say which one it was taken for
+    # Report the rule if the form was not obvious
     if rule := content.meta["input"].get("read_as"):
         progress.say(f"taxonomy read as {rule}")
     return content
 
 
 def read_file(path: str | os.PathLike[str], reader: Callable[[str], Outline]) -> Content:
-    """Return the content of the tree of a file, whose text goes to a reader."""
+    """Read a file with a reader of its text; return the content of the tree."""
     text = read_text(path)
     with naming(path):
         return tree_content(reader(text), {"kind": "taxonomy file", "name": Path(path).name})
 
 
 def _read_outline(source: Any) -> Outline:
-    """Read a taxonomy in memory by the reader of its type."""
+    """Read a taxonomy in memory with the reader for its type."""
     if isinstance(source, str):
         return read_newick(source)
     if isinstance(source, Mapping):

@@ -1,7 +1,7 @@
 """Trees from outlines: one root, no cycle, each leaf once, and no nodes with one child.
 
-Such nodes decide nothing and are left out of the tree. Their names stay in ``meta["collapsed"]``
-(``docs/tree-format.md``), so that `hstree.tree.hierarchy` knows every level.
+Nodes with one child decide nothing and are left out of the tree. Their names are kept in
+``meta["collapsed"]`` (``docs/tree-format.md``), so that `hstree.tree.hierarchy` has every level.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from hstree.tree.taxonomy.outline import Outline
 
 
 def tree_content(outline: Outline, origin: Mapping[str, str] | None = None) -> Content:
-    """Check an outline and return the content of its tree, without nodes of one child.
+    """Check an outline; return the content of its tree, without nodes that have one child.
 
     `origin` is recorded in the tree's meta (default: the kind of the outline).
     """
@@ -29,18 +29,18 @@ def tree_content(outline: Outline, origin: Mapping[str, str] | None = None) -> C
     n_children = np.bincount(parent[parent >= 0], minlength=n_items)
     _check_leaves(outline, n_children == 0)
 
-    # (n_items - 1,) items with a parent, siblings in their order
+    # (n_items - 1,) items with a parent, siblings in order
     child = np.flatnonzero(parent >= 0)
     if outline.children is not None:
         child = np.array(outline.children, np.int64)
-    # (n_items,) item of the tree that each one becomes: the first below it without a single child
+    # (n_items,) item in the tree for each item: itself, or the first below that has not one child
     is_single = n_children == 1
     is_only = is_single[parent[child]]
     kept_below = np.arange(n_items)
     kept_below[parent[child[is_only]]] = child[is_only]
     kept_below = _follow(kept_below)
 
-    # Edges between the items that are kept, as positions among these
+    # Edges between the kept items, as indices in `kept`
     kept = np.flatnonzero(~is_single)
     edge_child = child[~is_only]
     tree = from_edges(
@@ -75,38 +75,38 @@ def tree_content(outline: Outline, origin: Mapping[str, str] | None = None) -> C
 
 
 def _check_root(outline: Outline, parent: Int64) -> None:
-    """Refuse an outline without items, with several roots, or with items that are under no root."""
+    """Raise InputError if an outline is empty, has several roots, or has a cycle."""
     names = outline.names
     if names in ([], [None]):
-        raise InputError("the taxonomy is empty; it has at least one class")
+        raise InputError("the taxonomy is empty; give at least one class")
     roots = np.flatnonzero(parent < 0).tolist()
     if len(roots) > 1:
         first = ", ".join(repr(names[item]) for item in roots[:3])
         more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
         raise outline.error(f"{first}{more} have no parent; a taxonomy has one root, put one above")
-    # Where the way up from each item ends: at the root, or, in a cycle, at an item with a parent
+    # The path upwards from each item ends at the root or, in a cycle, at an item with a parent
     top = _follow(np.where(parent < 0, np.arange(len(parent)), parent))
     in_cycle = top[parent[top] >= 0]
     if in_cycle.size:
         raise InputError(
-            f"the taxonomy has a cycle through {names[in_cycle[0]]!r}; it may have none"
+            f"the taxonomy has a cycle through {names[in_cycle[0]]!r}; remove an edge of the cycle"
         )
 
 
 def _follow(step: Int64) -> Int64:
-    """Return where each item leads after all its steps, by doubling; in a cycle, any item of it."""
+    """Follow the steps of each item to their end, by doubling; in a cycle, stop at any item."""
     for _ in range(len(step).bit_length()):
         step = step[step]
     return step
 
 
 def _check_leaves(outline: Outline, is_leaf: Bool) -> None:
-    """Refuse leaves without a name, and two of the same name."""
+    """Raise InputError for leaves without a name, and for two leaves with the same name."""
     leaves: dict[str, int] = {}
     for item in np.flatnonzero(is_leaf).tolist():
         name = outline.names[item]
         if name is None:
-            raise InputError("a leaf of the taxonomy has no name; leaves are labels")
+            raise InputError("a leaf of the taxonomy has no name; name all leaves, the labels")
         if leaves.setdefault(name, item) != item:
             first, second = (
                 outline.path(outline.parents[leaf]) or "the root" for leaf in (leaves[name], item)
@@ -120,7 +120,7 @@ def _check_leaves(outline: Outline, is_leaf: Bool) -> None:
 def _collapsed_names(
     names: Sequence[str | None], parent: Int64, is_single: Bool, number: Int64
 ) -> list[list[Any]]:
-    """List the names of nodes of one child, from the top down, after the child below them.
+    """List the names of nodes with one child, from the top down, after the child below them.
 
     `number` (items,) is the node or label that each item becomes, as in `Tree.child`.
     """
@@ -129,6 +129,6 @@ def _collapsed_names(
     chains: dict[int, list[Any]] = {}
     for item in items[np.argsort(depth[items], kind="stable")].tolist():
         chains.setdefault(int(number[item]), []).append(names[item])
-    # Nodes by their numbers, then labels by theirs
+    # Nodes by number, then labels by number
     ordered = sorted(chains, key=lambda number: (number < 0, abs(number)))
     return [[number, *chains[number]] for number in ordered]

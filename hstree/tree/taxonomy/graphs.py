@@ -12,10 +12,10 @@ from hstree.tree.taxonomy.outline import Outline, item_name
 def read_graph(graph: Any) -> Outline:
     """Read a networkx graph.
 
-    An item is called by its ``label`` or ``name``, else by the node itself. Children are in the
-    order of ``branch`` where all edges have one.
+    The name of an item is its ``label`` or ``name``, or else the node itself. Children are in the
+    order of the attribute ``branch`` if all edges have it.
     """
-    # Items are numbered in the order of the nodes, children in that of the edges
+    # Items are numbered in node order, and children in edge order
     edges = ordered_edges(graph)
     nodes = list(graph)
     items = {node: item for item, node in enumerate(nodes)}
@@ -28,7 +28,7 @@ def read_graph(graph: Any) -> Outline:
         item = items[below]
         if outline.parents[item] >= 0:
             raise InputError(
-                f"{outline.names[item]!r} has several parents; for a label with several codes, "
+                f"{outline.names[item]!r} has several parents; for labels with several codes, use "
                 "hstree.formats.networkx.from_networkx"
             )
         outline.parents[item] = items[above]
@@ -36,9 +36,9 @@ def read_graph(graph: Any) -> Outline:
 
 
 def attribute_name(attributes: Mapping[str, Any], *, is_leaf: bool) -> Any:
-    """Return the name in the attributes of a node: a leaf's ``label``, another's ``name``.
+    """Return the name in the attributes of a node: ``label`` for leaves, ``name`` for other nodes.
 
-    The other of the two where that is missing; None where both are.
+    If that is missing, return the other of the two; None if both are missing.
     """
     for key in ("label", "name") if is_leaf else ("name", "label"):
         value = attributes.get(key)
@@ -48,7 +48,7 @@ def attribute_name(attributes: Mapping[str, Any], *, is_leaf: bool) -> Any:
 
 
 def node_name(node: Any, attributes: Mapping[str, Any], *, is_leaf: bool) -> str:
-    """Return the name of a node of a graph, by its attributes or else the node itself."""
+    """Return the name of a graph node, from its attributes or else from the node itself."""
     name = attribute_name(attributes, is_leaf=is_leaf)
     try:
         return class_name(node if name is None else name)
@@ -59,21 +59,21 @@ def node_name(node: Any, attributes: Mapping[str, Any], *, is_leaf: bool) -> str
 
 
 def ordered_edges(graph: Any) -> list[tuple[Any, Any]]:
-    """Return the parent and the child of each edge of a networkx graph, children in their order.
+    """Return the parent and the child of each edge in a networkx graph, children in order.
 
-    That is the order of ``branch``, a whole number, else that of the edges. Raises InputError where
-    some edges have such a number and others do not.
+    The order is that of the attribute ``branch``, a whole number, or else that of the edges. Raises
+    InputError when only some edges have such a number.
     """
     if not graph.is_directed() or graph.is_multigraph():
-        raise InputError("the graph is not a networkx.DiGraph; edges lead from parent to child")
+        raise InputError("the graph is not a networkx.DiGraph; give one with edges to children")
     edges = list(graph.edges(data="branch"))
     if any(branch is not None for *_, branch in edges):
         for above, below, branch in edges:
             if whole_number(branch) is None:
                 raise InputError(
                     f"the edge from {brief(above)} to {brief(below)} has the branch "
-                    f"{brief(branch)}; give all edges a whole number, 0 for a first child, or none "
-                    "a branch"
+                    f"{brief(branch)}; set a whole number for all edges, 0 for a first child, or "
+                    "for none"
                 )
         edges.sort(key=lambda edge: int(edge[2]))
     return [(above, below) for above, below, _ in edges]

@@ -7,7 +7,7 @@ from hstree._text import quoted
 from hstree.errors import InputError
 from hstree.tree.taxonomy.outline import Outline
 
-#: A token of Newick, or what is skipped: blanks, comments and branch lengths.
+#: A token of Newick, or skipped text: blanks, comments and branch lengths.
 _TOKEN = re.compile(
     r"""(?P<skipped>\s+|\[[^\]]*\]|:\s*[-+.\w]+)"""
     r"""|'(?:[^']|'')*'|"(?:[^"]|"")*"|[(),;]|[^\s(),:;\[\]'"][^(),:;\[\]]*"""
@@ -17,15 +17,15 @@ _ENDS = (")", ",", ";")
 
 
 def read_newick(text: str) -> Outline:
-    """Read one tree in Newick; branch lengths and comments are skipped.
+    """Read one tree in Newick format; skip branch lengths and comments.
 
-    Names may be in single or double quotes, which are doubled inside; underscores stay. The
+    Names may be in single or double quotes; quotes inside are doubled. Underscores are kept. The
     semicolon at the end may be missing.
     """
     outline = Outline("newick")
     # Nodes whose brackets are open, from the root down
     open_nodes: list[int] = []
-    # Item that has just been read, until the comma or bracket after it
+    # The item just read, or -1 after a comma or bracket
     item = -1
     previous = ""
     for at, token in _tokens(text):
@@ -44,15 +44,16 @@ def read_newick(text: str) -> Outline:
             item = outline.add(_unquote(token) or None, parent)
         previous = token
     if open_nodes or not outline.names:
-        raise InputError("Newick: more brackets are opened than closed, or there is no tree")
+        raise InputError(
+            "Newick: more brackets are opened than closed, or there is no tree; give one whole tree"
+        )
     return outline
 
 
 def _find_problem(previous: str, token: str, item: int, *, is_open: bool) -> str:
-    """Say why a token cannot follow the previous one; "" where it can.
+    """Return why a token cannot follow the previous token; "" if it can.
 
-    `item` is the item that has just been read, -1 for none, and `is_open` whether a bracket is
-    open.
+    `item` is the item just read (-1 for none), and `is_open` is whether a bracket is open.
     """
     ends_item = token in _ENDS
     if previous == ";":
@@ -60,14 +61,14 @@ def _find_problem(previous: str, token: str, item: int, *, is_open: bool) -> str
     if ends_item and item < 0:
         return "a leaf has no name"
     if ends_item and (token == ";") == is_open:
-        return "more brackets are opened than closed, or closed than opened"
+        return "the numbers of opening and closing brackets differ"
     if not ends_item and item >= 0 and (previous != ")" or token == "("):
         return "a comma is missing"
     return ""
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the tokens of Newick and where they begin."""
+    """Yield the tokens of Newick text, with their positions."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -76,13 +77,13 @@ def _tokens(text: str) -> Iterator[tuple[int, str]]:
                 f"Newick, character {at + 1}, {quoted(text[at:])}: a quote or comment that does "
                 "not end, or a colon without a length"
             )
-        # White space, comments and lengths of branches are no tokens
+        # Skip white space, comments and branch lengths
         if match["skipped"] is None:
             yield at, match[0].strip()
         at = match.end()
 
 
 def _unquote(token: str) -> str:
-    """Return the name in quotes, in which two quotes are one."""
+    """Remove quotes around a name, and replace doubled quotes inside by single ones."""
     quote = token[0]
     return token[1:-1].replace(quote * 2, quote) if quote in "'\"" else token

@@ -1,7 +1,7 @@
 """Taxonomies from rows: pairs of parents and children, columns of levels, and CSV files.
 
-A list of pairs has edges. A table with titles, as a DataFrame or a file has, or of two columns of
-which one name is in both, has parents and children or levels; rows of other lengths have levels.
+A list of pairs contains edges. A table (a DataFrame or a file) contains parents and children, or
+levels. Rows that are not pairs contain levels.
 """
 
 import csv
@@ -17,13 +17,13 @@ from hstree.errors import InputError
 from hstree.tree.names import class_name, is_missing
 from hstree.tree.taxonomy.outline import Outline, read_edges
 
-#: Titles of a column of parents, beside those that contain "parent"; of two columns the other one
-#: then has the children.
+#: Titles of a column of parents, in addition to those that contain "parent". The other of the two
+#: columns then has the children.
 PARENT_TITLES = ("source", "from", "broader")
-#: Missing values of pandas and NumPy as text.
+#: Text representations of missing values in pandas and NumPy.
 MISSING_AS_TEXT = ("nan", "NaN", "<NA>", "NaT")
 
-#: Rows of a table below its titles, each with its number in messages.
+#: Rows of a table below the titles, each with its number for messages.
 Rows = Sequence[tuple[int, Sequence[Any]]]
 
 
@@ -33,8 +33,8 @@ def read_array(values: Any) -> Outline:
     index = getattr(values, "index", None)
     if titles and index is not None and (index.name or index.dtype.kind not in "iu"):
         raise InputError(
-            "the DataFrame has an index beside its columns; make it a column by reset_index(), or "
-            "drop it by reset_index(drop=True)"
+            "the DataFrame has an index beside its columns; make it a column with reset_index(), "
+            "or drop it with reset_index(drop=True)"
         )
     array = np.asarray(values, object) if titles else np.ma.asarray(values)
     # Masked values become None
@@ -43,12 +43,14 @@ def read_array(values: Any) -> Outline:
 
 
 def read_rows(source: Iterable[Any], titles: Sequence[str] = ()) -> Outline:
-    """Read rows: a table where they have titles, else edges where all are pairs, else levels."""
-    # Rows with their numbers, by which messages name them
+    """Read rows: a table if there are titles, edges if all rows are pairs, otherwise levels."""
+    # Rows with their numbers, for messages
     rows: list[tuple[int, Sequence[Any]]] = []
     for number, row in enumerate(source):
         if not isinstance(row, Sequence | np.ndarray) or isinstance(row, str | bytes):
-            raise InputError(f"item {number} is {quoted(brief(row))}, no pair (parent, child)")
+            raise InputError(
+                f"item {number} is {quoted(brief(row))}, no pair (parent, child); give only pairs"
+            )
         rows.append((number, list(row)))
     if not rows:
         raise InputError("the taxonomy has no edge; give pairs (parent, child)")
@@ -63,14 +65,14 @@ def read_rows(source: Iterable[Any], titles: Sequence[str] = ()) -> Outline:
 
 
 def read_csv(text: str) -> Outline:
-    """Read the text of a table, separated by what is most frequent in its first line.
+    """Read the text of a table; the most frequent separator in its first line is used.
 
     The first line has titles, unless one of its cells occurs again below.
     """
     first_line = re.sub('"[^"]*"', "", text.partition("\n")[0])
     delimiter = max(",;\t|", key=first_line.count)
     lines = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    # Rows without the empty ones, with stripped cells
+    # Non-empty rows, with stripped cells
     rows = []
     try:
         for line in lines:
@@ -82,7 +84,7 @@ def read_csv(text: str) -> Outline:
     if not rows:
         raise InputError("the file is empty; give parents and children, or columns of levels")
 
-    # Titles do not occur again among the cells
+    # The first row has titles if none of its cells occurs again
     first_row = rows[0][1]
     cells_below = {cell for _, row in rows[1:] for cell in row} - {""}
     repeated = next((cell for cell in first_row if cell in cells_below), None)
@@ -93,7 +95,7 @@ def read_csv(text: str) -> Outline:
     for number, row in rows:
         if len(row) > len(first_row):
             raise InputError(
-                f"line {number} has {len(row)} cells, and the titles are {len(first_row)}; quote "
+                f"line {number} has {len(row)} cells, and there are {len(first_row)} titles; quote "
                 "names that contain the separator"
             )
     outline = _read_table(rows[1:], first_row)
@@ -111,8 +113,8 @@ def _is_parent_title(title: str) -> bool:
 def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
     """Read two columns of parents and children, or columns of levels.
 
-    They are parents and children where one is titled so, or where one name is in both columns and
-    no row has one name twice.
+    Two columns are parents and children if a title says so, or if a name is in both columns and no
+    row has the same name twice.
     """
     width = max((len(row) for _, row in rows), default=0)
     if width == 0:
@@ -121,9 +123,9 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
     if parent_titles and (width != 2 or len(parent_titles) > 1):
         raise InputError(
             f"the table has a column {parent_titles[0]!r} and {width} columns; keep the columns of "
-            "parents and children alone"
+            "parents and children only"
         )
-    # Parents and children, by a title or by a name that is in both columns
+    # Two columns are parents and children if a title says so, or if a name is in both
     if width == 2:
         pairs = [(row[0], row[1] if len(row) == 2 else None) for _, row in rows]
         if parent_titles:
@@ -134,7 +136,7 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
         if (shared := _find_shared_name(pairs)) is not None:
             rule = f"parents and children, since {shared!r} is in both columns"
             return read_edges(pairs, "table", rule)
-    # Levels in all other cases
+    # Otherwise, columns are levels
     outline = _read_levels(rows, "table")
     columns = " > ".join(titles) if titles else f"{width} columns"
     outline.read_as = f"levels from the top down, {columns}; the last name of a row is its class"
@@ -142,7 +144,7 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
 
 
 def _find_shared_name(pairs: Sequence[tuple[Any, Any]]) -> str | None:
-    """Return a name that is in both columns; None where a row has one name twice."""
+    """Return a name that is in both columns; None if a row has the same name twice."""
     names = [[None if is_missing(cell) else class_name(cell) for cell in pair] for pair in pairs]
     if any(above == below for above, below in names):
         return None
@@ -151,9 +153,9 @@ def _find_shared_name(pairs: Sequence[tuple[Any, Any]]) -> str | None:
 
 
 def _read_levels(rows: Rows, kind: str) -> Outline:
-    """Read rows of names from the top down under one root; empty cells at the end are left out.
+    """Read rows of names from the top down, under one root; ignore empty cells at the end.
 
-    Rows may repeat, as those of samples do.
+    Rows may repeat, for example if each row is a sample.
     """
     outline = Outline(kind)
     root = outline.add(None, -1)
@@ -162,31 +164,31 @@ def _read_levels(rows: Rows, kind: str) -> Outline:
     for number, row in rows:
         path = _row_path(number, row)
         paths[path] = None
-        # An item is known by the one above it and its name
+        # An item is identified by its parent and its name
         item = root
         for name in path:
             key = (item, name)
             if key not in items:
                 items[key] = outline.add(name, item)
             item = items[key]
-    # A column of ids above the classes would be levels of one child each
+    # Refuse a column of ids above the classes, since each id would have one child
     long_paths = [path for path in paths if len(path) > 1]
     if len(long_paths) > 2 and len({path[0] for path in long_paths}) == len(long_paths):
         raise InputError(
             f"the first column has another value in each row ({quoted(long_paths[0][0])}, "
-            f"{quoted(long_paths[1][0])}, ...), as ids and classes have; give levels from the top "
-            "down, leave ids out, and for a tree without levels use the builder flat"
+            f"{quoted(long_paths[1][0])}, ...), like ids or classes; give levels from the top "
+            "down without ids, or use the builder flat for a tree without levels"
         )
     return outline
 
 
 def _row_path(number: int, row: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of a row; refuse empty cells before its last name."""
+    """Return the names of a row. Raises InputError for empty cells before the last name."""
     try:
         cells = [None if is_missing(cell) else class_name(cell) for cell in row]
     except InputError as error:
         raise InputError(f"row {number}: {error}") from error
-    # A branch that ends early leaves the last levels empty
+    # The last levels of a short branch are empty
     while cells and cells[-1] is None:
         cells.pop()
     path = tuple(cell for cell in cells if cell is not None)
@@ -197,7 +199,7 @@ def _row_path(number: int, row: Sequence[Any]) -> tuple[str, ...]:
         )
     if missing := set(MISSING_AS_TEXT).intersection(path):
         raise InputError(
-            f"row {number} has the cell {min(missing)!r}, as a missing value is written; leave the "
-            "cell empty, or give a class of this name another one"
+            f"row {number} has the cell {min(missing)!r}, which means a missing value; leave the "
+            "cell empty, or rename a class of this name"
         )
     return path
