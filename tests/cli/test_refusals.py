@@ -54,7 +54,7 @@ WRONG_USAGE = [
     (f"compare corpus.txt flat -o c --seconds {DIGITS}", "--seconds is inf"),
     ("compare corpus.txt flat -o c --seconds 0", "--seconds is 0"),
     ("compare corpus.txt flat -o c --vocabulary v.tsv --min-count 2", "--min-count"),
-    ("compare corpus.txt 'huffman + ngrams' --model cbow -o c", "huffman + ngrams needs"),
+    ("compare corpus.txt 'huffman + ngrams' --model cbow -o c", "'ngrams' needs the words before"),
     ("bootstrap corpus.txt -o b --rounds 0", "--rounds", "1"),
     ("bootstrap corpus.txt 'gmm epsilon=0.9' -o b", "epsilon"),
     ("bootstrap corpus.txt -o b --min-count 9999", "training split: --min-count 9999"),
