@@ -108,7 +108,7 @@ PATTERNS = (
     ),
     Pattern(r"\bgo(es)? with\b", "belongs to", "The bias that goes with a row."),
     Pattern(
-        r"\bstands? (after|at|before|beside|in|next|once|there|twice|under)\b",
+        r"\bstands? (after|at|before|beside|in(?! for)|next|once|there|twice|under)\b",
         "is, occurs; is duplicate",
         "The leaf stands twice, under 'a' and under 'b'.",
     ),

@@ -403,7 +403,7 @@ def test_a_failure_ends_the_training_of_a_candidate_alone(kind, texts, tmp_path)
 
 #: Words that occur once in the training part, and one of them in either held-out part.
 VALID_WORD, TEST_WORD = "v", "t"
-#: What a user's code sees when it fails: in a network, and in a head.
+#: Conditions under which a user's code fails: in a network, and in a head.
 PHASES = {
     "train": ("self.training", "loss"),
     "valid": ("not self.training and (ids == VALID).any()", "nll"),

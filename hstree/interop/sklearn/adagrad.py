@@ -14,9 +14,9 @@ from hstree.tree.weight_rows import row_curvature
 class Adagrad:
     """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
 
-    Trains `model` in place. Only the weights that a batch touches move. A weight pays the penalty
-    for the batches that did not touch it when one next does, so that rare features are regularised
-    as much as frequent ones.
+    Trains `model` in place. A batch changes only the weights of its features and
+    nodes. When a batch changes a weight, it also applies the penalty for the batches since the last
+    change, so that rare features are regularised as much as frequent ones.
 
     Parameters
     ----------

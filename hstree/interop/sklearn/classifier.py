@@ -449,7 +449,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         names = class_names(others, "class")
         if missing := [name for name in names if not levels.has_name(name)]:
             raise InputError(f"y has {missing[0]!r}, and no class of the data is below that node")
-        # A node of one child has the target of what is below it, which may be a label
+        # A node with one child has the target of this child, which may be a label
         node_target = levels.target[levels.find(names)]
         is_label = node_target < n_classes
         node_target[is_label] = self._label_class[node_target[is_label]]

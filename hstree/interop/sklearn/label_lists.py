@@ -14,7 +14,7 @@ _LISTS = (list, tuple, set, frozenset)
 
 
 def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
-    """Return the lists of labels in `y`; None where it is a table of numbers or has classes.
+    """Return the lists of labels in `y`; None if it is a table of numbers or has classes.
 
     `y` has lists if it is a Series, a DataFrame of one column or an array of lists, or a list of
     lists that differ in length or hold text; of any lists unless it may be a table. Raises

@@ -89,7 +89,7 @@ def fit_nodes(
             solved[number] = group
             task.advance(len(group))
 
-    # In the order of nodes, whatever job ended first
+    # In the order of nodes, not in that in which jobs ended
     weights, biases = zip(
         *(node for number in sorted(solved) for node in solved[number]), strict=True
     )
@@ -213,7 +213,7 @@ class LabelNodes(NamedTuple):
         """Yield slices of the samples, and the log-probabilities (samples, V) of all labels."""
         tree = self.tree
         codes = Codes(tree, cache_limit=0)
-        # Rows of the models on the way to each node, the root's own first, and to each code's leaf
+        # Rows of the models on the path to each node, from the root on, and to each code's leaf
         node_row = np.append(len(tree.child), tree.node_edge[1:])
         leaf_node = tree.edge_node[codes.leaf_edge]
         bias = self.bias.astype(self.weight.dtype)
@@ -295,7 +295,7 @@ def _largest_one_by_one(values: Array, k: int) -> tuple[Int64, Array]:
     """
     columns = np.empty((len(values), k), np.int64)
     largest = np.empty((len(values), k), values.dtype)
-    # What has been taken must be smaller than all others
+    # Values that have been taken must be smaller than all others
     np.maximum(values, np.finfo(values.dtype).min, out=values)
     for rank in range(k):
         column = values.argmax(axis=1)[:, None]

@@ -452,7 +452,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     # Contract of scikit-learn.
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse X and several labels are allowed."""
+        """Return scikit-learn's tags: sparse X and multi-label y are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True

@@ -2,7 +2,7 @@
 
 The weights are ``start`` (E + 2,), ``feature`` and ``weight`` of a CSR array, ``bias`` (E + 1,),
 and ``scale`` (n_features,), by which features are multiplied. The configuration has the hashes of
-the other two files, so that files of different trainings are not mixed up.
+the other two files, so that files of different classifiers are not mixed up.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ Folder = str | os.PathLike[str]
 
 
 class Config(msgspec.Struct):
-    """What ``config.json`` says about a classifier."""
+    """Content of ``config.json``: a classifier without its tree and arrays."""
 
     parameters: dict[str, Any]
     classes: list[str | int | float | bool] | None  # None for columns by their numbers

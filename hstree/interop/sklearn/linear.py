@@ -187,7 +187,7 @@ class LinearTree:
                 partial(self._child_log_prob, self.converted(X[samples])),
                 len(result.certain[samples]),
                 k,
-                # Far above the rounding of logits, in whatever order products are summed
+                # Far above the rounding of logits in any order of summation
                 margin=float(np.sqrt(np.finfo(self.bias.dtype).eps)),
                 patience=LEAST_PATIENCE + PATIENCE * n_edges,
             )

@@ -2,7 +2,7 @@
 
 The objective is that of scikit-learn's `LogisticRegression`: ``C`` times the weighted sum of the
 negative log-likelihoods, plus half the squared norm of the weights; biases are not penalised. A
-node that a fraction s of the samples reaches has ``C / sqrt(s)`` in the place of C. Every label has
+node that a fraction s of the samples reaches has ``C / sqrt(s)`` instead of C. Every label has
 one code, so that the weights of a node occur in its own decisions only. The objective is thus a sum
 of convex problems, one per node over the samples that pass it. L-BFGS solves each by itself.
 
@@ -117,7 +117,7 @@ def solve(
         is_converged = is_converged and optimum.is_converged
 
     curve = np.zeros(max(map(len, objectives.values()), default=0))
-    # In the order of nodes, whatever job ended first: the rounding of sums depends on it
+    # In the order of nodes, not in that in which jobs ended: the rounding of sums depends on it
     for node in sorted(objectives):
         values = objectives[node]
         curve[: len(values)] += fractions[node] * np.array(values)
@@ -209,7 +209,7 @@ def _optima(
 ) -> list[Optimum]:
     """Solve the problems of some nodes by L-BFGS.
 
-    BLAS has one thread, whatever the number of jobs: the rounding of its sums depends on threads.
+    BLAS has one thread for any number of jobs, since the rounding of its sums depends on threads.
     """
     with threadpool_limits(1):
         return [_optimum(X, problem, fit_intercept, tol, max_iter) for problem in problems]

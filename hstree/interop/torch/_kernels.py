@@ -77,7 +77,7 @@ def forward(
         width = tl.load(edge_width + edge)
         branch = tl.load(edge_branch + edge)
         largest, taken, others = _decision(weight, bias, vector, row, width, branch, dim, column, n)
-        # log(exp(below) / (exp(below) + others)), by log1p where the branch is the likeliest
+        # log(exp(below) / (exp(below) + others)), by log1p where the branch is the most probable
         below = taken - largest
         likeliest = -_log1p(others)
         total += tl.where(below == 0, likeliest, below - tl.log(others + tl.exp(below)))
@@ -197,7 +197,7 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
     least: tl.constexpr = -(1 << 63)
     i = tl.program_id(0).to(tl.int64)
     position = tl.arange(0, 2 * beam)
-    # Keys of the nodes to follow (beam,), of the best labels (2 beam,), and of what is left out
+    # Keys of the nodes to follow (beam,), of the best labels (2 beam,), and of omitted entries
     nodes = tl.where(tl.arange(0, beam) == 0, tl.zeros((beam,), tl.int64), least)
     best = tl.full((2 * beam,), least, tl.int64)
     last = tl.full((), least, tl.int64)
@@ -265,7 +265,7 @@ def search_wide(
     position = tl.arange(0, 2 * beam)
     column = tl.arange(0, columns)
     vector = tl.load(hidden + i * dim + column, mask=column < dim, other=0).to(tl.float32)
-    # Keys (2 beam,) of the nodes to follow and of the best labels, and of what is left out
+    # Keys (2 beam,) of the nodes to follow and of the best labels, and of omitted entries
     nodes = tl.where(position == 0, tl.zeros((2 * beam,), tl.int64), least)
     best = tl.full((2 * beam,), least, tl.int64)
     last = tl.full((), least, tl.int64)

@@ -115,7 +115,7 @@ def narrow_pairs(decisions: Decisions) -> Pairs:
         start = torch.arange(len(decisions.item) + 1, device=decisions.item.device)
         return Pairs(decisions.item, decisions.row, start[:-1], start)
 
-    # (P,) the decision of each pair, and the weight rows of its node in a row
+    # (P,) the decision of each pair and its weight row; a node's rows are consecutive
     n_pairs = torch.where(decisions.width == 2, 1, decisions.width)
     start = offsets(n_pairs)
     decision = segment_ids(start)
@@ -192,8 +192,8 @@ def pair_logits(inputs: Inputs, item: Tensor, row: Tensor) -> Tensor:
     weight, bias, hidden, _ = inputs
     shape = (len(hidden), len(weight))
     if weight.device.type == "cpu" and _can_sample(weight.dtype, len(row), shape):
-        # A product of two matrices of which the pairs alone are computed. It takes half the time
-        # of gathering vectors and rows (6% of a training step with huffman).
+        # A product of two matrices, computed only at the pairs. It takes half the time of
+        # gathering vectors and rows (6% of a training step with huffman).
         zero = weight.new_zeros(len(row))
         start = item_start(item, len(hidden))
         pattern = torch.sparse_csr_tensor(start, row, zero, shape, check_invariants=False)
@@ -417,7 +417,7 @@ def new_zeros(n_rows: int, like: Tensor) -> Tensor:
 
 
 def row_gradient(rows: Tensor, values: Tensor, n_rows: int) -> Tensor:
-    """Return the sparse gradient (R, ...) of a parameter of which a batch touched some rows.
+    """Return the sparse gradient (R, ...) of a parameter, non-zero in the rows of a batch.
 
     `rows` (r,) ascend without repeats; `values` is (r, ...). A coalesced COO tensor.
     """

@@ -27,12 +27,12 @@ HUB_OPTIONS = (
     "subfolder",
     "token",
 )
-#: What type checkers take for the class of the architecture, which follows the mixin.
+#: Class of the architecture, which follows the mixin, for type checkers.
 _Model: Any = object
 
 
 class LMHead(nn.Module):
-    """Output layer in the place of ``lm_head``, which returns log-probabilities as logits.
+    """Output layer that replaces ``lm_head`` and returns log-probabilities as logits.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class LMHead(nn.Module):
 class TreeHeadMixin(_Model):  # type: ignore[misc]
     """Gives a causal language model of transformers the output layer of a tree.
 
-    It stands before the class of an architecture, whose ``lm_head`` it replaces by an `LMHead`::
+    The mixin precedes the class of an architecture, and replaces its ``lm_head`` by an `LMHead`::
 
         class TreeLlama(TreeHeadMixin, LlamaForCausalLM):
             pass
@@ -113,7 +113,8 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
     -----
     The loss with `labels` is computed from the paths of the targets. In training mode, the logits
     are then None. In evaluation mode and without `labels` they are the exact log-probabilities of
-    all tokens, of which ``softmax`` is the distribution, whatever scale the architecture applies.
+    all tokens, without the scale or bound that an architecture applies to logits; their ``softmax``
+    is the distribution.
 
     `save_pretrained` writes the tree beside the weights, and `from_pretrained` reads it there.
     Weights that were learned on another tree are refused. From a folder without a tree, such as
@@ -216,7 +217,7 @@ def _with_tree(forward: Callable[..., Any]) -> Callable[..., Any]:
         outputs = forward(self, *args, return_dict=True, **options)
         if head.skips_logits and head.hidden is not None:
             raise InputError(f"{type(self).__name__} computes its loss without its loss_function")
-        # The log-probabilities, however the architecture scales logits
+        # The log-probabilities, without the architecture's scale of logits
         outputs = replace(outputs, logits=head.logits)
         head.hidden = None
         head.logits = None

@@ -139,7 +139,7 @@ def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
     lowest = values.new_full(shape, -torch.inf)
     top = lowest.scatter_reduce(0, spread, values.detach(), "amax")
     shifted = torch.exp(values - top.index_select(0, segment))
-    # Not index_add, of which the ONNX exporter on traces loses repeated segments
+    # Not index_add: in it, the ONNX exporter on traces loses repeated segments
     return top + values.new_zeros(shape).scatter_add(0, spread, shifted).log()
 
 

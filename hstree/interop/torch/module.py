@@ -47,7 +47,7 @@ HASH_KEY = "_extra_state"
 
 
 class TrainedModel(Protocol):
-    """What a layer takes over from a model: its output layer, and its arrays by name."""
+    """Trained model from which a layer is made: its output layer, and its arrays by name."""
 
     spec: LayerSpec
 
@@ -220,7 +220,7 @@ class TreeLayer(Head):
     def _lay_out(self, device: torch.device) -> Any: ...
 
     def _dense_log_prob(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return what `_target_log_prob` returns, in shapes that do not depend on the targets."""
+        """Compute `_target_log_prob` in shapes that do not depend on the targets."""
         raise InputError(
             f"a {type(self).__name__} cannot be traced or exported; load its state_dict in a "
             "HierarchicalSoftmax of the same tree"
@@ -247,9 +247,9 @@ class HierarchicalSoftmax(TreeLayer):
     counts : int array (V,), optional
         Training counts for the starting biases; `tree.counts` by default, all ones without any.
     ignore_index : int, default -100
-        Target of items that are not scored, such as padding, whatever labels there are.
+        Target of items that are not scored, such as padding. It may equal a label.
     node_targets : bool, default False
-        Whether a target ``V + n`` is the inner node n, for items of which no more is known: its
+        Whether a target ``V + n`` is the inner node n, for items whose label is not known: its
         likelihood is the probability of reaching that node (``docs/taxonomies.md``).
     device, dtype : optional
         As for every torch module.
@@ -351,7 +351,7 @@ class HierarchicalSoftmax(TreeLayer):
         tree: Tree | str | os.PathLike[str],
         optimiser: torch.optim.Optimizer | None = None,
     ) -> Self:
-        """Return a layer over a tree grown or pruned from this one's, with what this one learned.
+        """Return a layer over a tree grown or pruned from this one's, with the learned weights.
 
         Weight rows follow their nodes (`hstree.carried_rows`), and new nodes begin as those of a
         new layer. An `optimiser` of this layer continues with the parameters of the new one, and
@@ -465,8 +465,8 @@ class HierarchicalSoftmax(TreeLayer):
         """Return the k most probable labels and their log-probabilities, (..., k).
 
         Exact; a k above V means V. Equal log-probabilities are in the order of the label ids. On
-        the CPU, in float32 and float64, the tree is searched, the likeliest branches first, with
-        the weights where they are (`hstree.layers.top_k`). On a GPU, up to 64 labels are searched
+        the CPU, in float32 and float64, the tree is searched (`hstree.layers.top_k`), the most
+        probable branches first, and weights stay in place. On a GPU, up to 64 labels are searched
         in trees of two children per node, and in trees of at most four levels whose nodes have up
         to 4,096 children (`hstree.interop.torch.gpu`). Elsewhere, in a traced graph, and where a
         search would be long, from the log-probabilities of all labels. Raises OptionError unless k
@@ -521,7 +521,7 @@ class HierarchicalSoftmax(TreeLayer):
         `input` is a float tensor (..., d); `generator` must be on its device. Raises InputError in
         a trace, which would record what is drawn.
         """
-        refuse_traced("sample", "call it outside of what is traced")
+        refuse_traced("sample", "call it outside of traced code")
         inputs = Inputs(self.weight, self.bias, self._as_rows(input))
         with without_autocast(input.device):
             label = sample(self._layout().tree_index, inputs, generator)
@@ -585,7 +585,7 @@ def largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 @not_compiled
 def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return what `largest` does, faster than by a sort of each row."""
+    """Return the values and columns of `largest`, faster than by a sort of each row."""
     known = log_prob
     values, labels = torch.topk(log_prob, k)
     if values.isnan().any():  # topk takes nan for the largest; comparisons do not

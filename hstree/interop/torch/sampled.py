@@ -27,7 +27,7 @@ from hstree.interop.torch.index import (
 from hstree.interop.torch.module import TABLE_LIMIT, HierarchicalSoftmax, TopK, largest
 from hstree.layers.noise import SAMPLES, Unigram, log_expected_unique
 
-#: What labels are drawn from: "log-uniform", counts (V,), or the layer of a tree.
+#: Distribution from which labels are drawn: "log-uniform", counts (V,), or the layer of a tree.
 Proposal: TypeAlias = "Literal['log-uniform'] | Array | HierarchicalSoftmax"
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
 

@@ -40,7 +40,7 @@ def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
     A node is at the top if what is below it has more than 1 / (`PIECES` `n_owners`) of all
     weight rows, or of the rows that targets with these counts compute. The sub-trees that
     remain go, largest first, to the process with the least inner product of the two fractions that
-    it has and those of the sub-tree: that has little of what the sub-tree has much of.
+    it has and those of the sub-tree, so that its load complements that of the sub-tree.
     """
     if tree.n_nodes == 0:
         return np.empty(0, np.int64)
@@ -57,7 +57,7 @@ def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
     root = np.flatnonzero(~is_top & ((tree.parent < 0) | is_top[tree.parent]))
     size = (below + fraction)[root]
 
-    # Fractions of each process; (N,) owner + 1 at the roots, 0 elsewhere, summed along the way down
+    # Fractions of each process; (N,) owner + 1 at the roots, 0 elsewhere, summed from the top down
     load = np.zeros((n_owners, 2))
     owner = np.zeros(tree.n_nodes, np.int64)
     for piece in np.argsort(-size.max(1), kind="stable"):
@@ -234,7 +234,7 @@ def _target_log_prob(
 ) -> Tensor:
     """Return the log-probabilities (N,) of the targets, 0 where ignored, as the module does.
 
-    Whatever the batches of the processes are, all communicate in the same order, back too.
+    For any batches, all processes communicate in the same order, also in the backward pass.
     """
     index, row_owner, local_row = layout
     hidden = inputs.hidden
@@ -326,7 +326,7 @@ def _exchange(values: Tensor, route: _Route) -> Tensor:
 
 
 class _Averaged(torch.autograd.Function):
-    """A parameter of which the gradient is the mean over processes.
+    """A parameter whose gradient is the mean over processes.
 
     Gradients of the first rows, which all processes hold, are summed over them; those of the others
     have come to the process that holds the row.
