@@ -170,9 +170,9 @@ def read_setting(
 def _stopping_rule(stop: Stop | None, options: Mapping[str, Any]) -> Stop:
     """Return a checked stopping rule whose numbers are Python's."""
     for name in ("epochs", "seconds", "minutes"):
-        if options.get(name) is not None:
-            typed = "Halving(10)" if name == "minutes" else f"{name.capitalize()}(20)"
-            raise OptionError(f"{name} is a rule of when to stop: stop=hstree.{typed}")
+        if (value := options.get(name)) is not None:
+            rule_name = "Halving" if name == "minutes" else name.capitalize()
+            raise OptionError(f"{name} is a stopping rule; give stop=hstree.{rule_name}({value})")
     try:
         # there and back, which checks the ranges and converts numbers of NumPy
         fields = msgspec.to_builtins(

@@ -230,9 +230,9 @@ def test_a_folder_at_work_is_refused(splits, tmp_path):
 @pytest.mark.parametrize(
     ("options", "saying"),
     [
-        ({"epochs": 3}, r"stop=hstree.Epochs\(20\)"),
-        ({"seconds": 3}, r"stop=hstree.Seconds\(20\)"),
-        ({"minutes": 3}, r"stop=hstree.Halving\(10\)"),
+        ({"epochs": 3}, r"stop=hstree.Epochs\(3\)"),
+        ({"seconds": 3}, r"stop=hstree.Seconds\(3\)"),
+        ({"minutes": 3}, r"stop=hstree.Halving\(3\)"),
         ({"stop": 5}, r"stop is 5; give hstree.Epochs\(20\)"),
         ({"stop": hstree.Halving(0)}, r"stop is Halving\(minutes=0\)"),
         ({"seeds": 0}, "seeds is 0"),

@@ -212,6 +212,7 @@ def test_bad_taxonomies_end_in_one_line(source, message):
     [
         ("x.csv", "", "the file is empty"),
         ("x.csv", "a,b\n", "the table has no row"),
+        ("x.csv", "path\na > b\na > c\n", "the table has one column"),
         ("x.csv", "id,name,parent\n1,x,0\n", "a column 'parent' and 3 columns; keep the columns"),
         ("x.csv", "top,mid,leaf\na,,x\n", "row 2 has an empty cell"),
         ("x.csv", "top,leaf\na,b,c\n", "line 2 has 3 cells, and there are 2 titles"),
