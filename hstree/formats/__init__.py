@@ -1,7 +1,7 @@
-"""Tree files of other tools: reading, writing, and what each format drops.
+"""Tree files of other tools: reading, writing, and the content that each format drops.
 
-One format per module. The library's own format (``.json``, ``.json.gz``, ``.npz``) is one of them,
-so that `read` and `write` convert between any two. ``docs/formats.md`` describes them all.
+There is one module per format. hstree's own format (``.json``, ``.json.gz``, ``.npz``) is one of
+the formats, so that `read` and `write` convert between any two. ``docs/formats.md`` describes them.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from hstree.tree.taxonomy.tables import read_csv
 
 __all__ = ["FORMATS", "Format", "find_format", "losses", "read", "write"]
 
-#: The library's own format.
+#: hstree's own format.
 _TREE = Format("tree", ENDINGS, tuple(CONTENT), save, lambda path, _: load_tree(path))
 #: Tables of parents and children, or of levels, as `Tree.from_taxonomy` reads them.
 _TAXONOMY = Format(
@@ -59,25 +59,25 @@ def read(
     ----------
     path : str or path
     format : str, optional
-        One of `FORMATS` (default: from the file's ending).
+        One of `FORMATS` (default: by the extension of the file).
     labels : str or path, optional
-        For linkage and napkinxc, whose files number their labels: a file with a line ``word`` or
-        ``word<TAB>count`` per label (default: ``NAME.labels.tsv`` beside the file; without that
-        the labels are their numbers).
+        File of labels for linkage and napkinxc, whose files number their labels: one line ``word``
+        or ``word<TAB>count`` per label (default: ``NAME.labels.tsv`` beside the file; if there is
+        none, labels are numbers).
 
     Returns
     -------
     Tree
-        Its meta names the format and the file, unless that is in the library's own format.
+        The meta names the format and the file, except for hstree's own format.
 
     Raises
     ------
     OptionError
         When the format is unknown or write-only, or `labels` is given for a format with labels.
     InputError, FileFormatError
-        When the file cannot be read as that; the message names the file and the line.
+        When the file does not have this format; the message names the file and the line.
     TreeError
-        When its content breaks a rule of trees.
+        When the content breaks a rule for trees.
 
     Examples
     --------
@@ -88,10 +88,10 @@ def read(
     chosen = find_format(source, format)
     if chosen.read is None:
         readable = ", ".join(name for name, each in FORMATS.items() if each.read)
-        raise OptionError(f"{chosen.name} is only written; formats that are read: {readable}")
+        raise OptionError(f"{chosen.name} can only be written; formats to read: {readable}")
     if labels is not None and not chosen.takes_labels:
         raise OptionError.about(
-            "labels", f"is not for {chosen.name} files, which contain their labels"
+            "labels", f"is not for {chosen.name} files, which contain their labels; leave it out"
         )
     with progress.task(f"reading {source.name}"):
         if chosen is _TREE:
@@ -101,7 +101,7 @@ def read(
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from error
 
-        # The record of the file, the texts of its labels, and how a taxonomy was read
+        # Record the file, the texts of its labels, and the rule for reading a taxonomy
         record: dict[str, object] = {
             "kind": f"{chosen.name} file",
             "name": source.name,
@@ -115,7 +115,7 @@ def read(
         if isinstance(taxonomy, dict) and "read_as" in taxonomy:
             record["read_as"] = taxonomy["read_as"]
         meta = {"method": chosen.name, "options": {}, "hstree": __version__, "input": record}
-        return tree.with_meta(tree.meta | meta)  # a taxonomy's tree has names in its meta
+        return tree.with_meta(tree.meta | meta)  # the meta of a taxonomy has names of nodes
 
 
 def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -127,15 +127,15 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
     path : str or path
         An existing file is replaced when the new one is complete.
     format : str, optional
-        One of `FORMATS` (default: from the file's ending).
+        One of `FORMATS` (default: by the extension of the file).
 
     Raises
     ------
     OptionError
-        When the format is unknown or only read.
+        When the format is unknown or read-only.
     InputError
-        When the format cannot hold the tree: several codes per label, wide nodes, labels that it
-        cannot quote. `losses` names what it merely drops.
+        When the format cannot hold the tree: several codes per label, wide nodes, or labels that
+        cannot be quoted. `losses` names the content that is only dropped.
     FileFormatError
         When the file cannot be written.
     """
@@ -143,7 +143,7 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
     chosen = find_format(target, format)
     if chosen.write is None:
         writable = ", ".join(name for name, each in FORMATS.items() if each.write)
-        raise OptionError(f"{chosen.name} is only read; formats that are written: {writable}")
+        raise OptionError(f"{chosen.name} can only be read; formats to write: {writable}")
     with progress.task(f"writing {target.name}"):
         try:
             chosen.write(tree, target)
@@ -152,24 +152,24 @@ def write(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -
 
 
 def losses(tree: Tree, path: str | os.PathLike[str], format: str | None = None) -> list[str]:
-    """Name what `write` would drop of a tree, such as its counts; raises as `find_format`."""
+    """Name the content of a tree that `write` would drop, such as counts."""
     return find_format(Path(path), format).losses(tree)
 
 
 def find_format(path: Path, name: str | None = None) -> Format:
-    """Return a format by name, or by the ending of `path`.
+    """Return a format by name, or by the extension of `path`.
 
-    Raises OptionError if it is unknown, and InputError if the file is a pickle or a zip.
+    Raises OptionError if it is unknown, and InputError if the file is a pickle or a zip file.
     """
     if name is not None:
         if name not in FORMATS:
             raise OptionError(f"no format {name!r}; there are {', '.join(FORMATS)}")
         return FORMATS[name]
-    # The ending may have two parts, as .json.gz has
+    # An extension may have two parts, such as .json.gz
     endings = {ending: each for each in FORMATS.values() for ending in each.endings}
     ending = next(filter(path.name.endswith, endings), None)
     if ending is None:
         refuse_containers(path)
         known = ", ".join(sorted(endings))
-        raise OptionError(f"no format has the ending of {path}; endings are {known}; or name one")
+        raise OptionError(f"no format has the ending of {path}; use {known}, or name a format")
     return endings[ending]

@@ -1,4 +1,4 @@
-"""The record of a format, and checks and labels files that several formats share."""
+"""The record of a format, and functions that several formats share."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,9 +15,9 @@ from hstree.errors import InputError
 from hstree.tree import Tree
 from hstree.tree.row_numbers import RowNumbers
 
-#: Reader of a file; the second argument is the labels file that was named, if any.
+#: Reader of a file; the second argument is the file of labels, if one is given.
 Read = Callable[[Path, Path | None], Tree]
-#: Writer of a file; it raises before the file exists.
+#: Writer of a file; it raises errors before it creates the file.
 Write = Callable[[Tree, Path], None]
 
 #: Parts of a tree that a format may keep, and their names in messages.
@@ -35,14 +35,14 @@ class Format:
     """One format of tree files."""
 
     name: str
-    endings: tuple[str, ...]  #: file endings that select it when no format is named
-    keeps: tuple[str, ...]  #: which of `CONTENT` a file keeps; it always keeps labels and codes
-    write: Write | None  #: None for a format that is only read
-    read: Read | None = None  #: None for one that is only written
-    takes_labels: bool = False  #: whether the labels are in a separate file
+    endings: tuple[str, ...]  #: file extensions that select the format by default
+    keeps: tuple[str, ...]  #: keys of `CONTENT` that a file keeps, besides labels and codes
+    write: Write | None  #: None for a read-only format
+    read: Read | None = None  #: None for a write-only format
+    takes_labels: bool = False  #: whether labels are in a separate file
 
     def files(self, path: Path) -> list[Path]:
-        """Return the files that `write` makes: this one, and its labels file if it has one."""
+        """Return the files that `write` creates: this file, and its file of labels, if any."""
         return [path, path.with_suffix(LABELS)] if self.takes_labels else [path]
 
     def losses(self, tree: Tree) -> list[str]:
@@ -62,10 +62,10 @@ class Format:
 
 
 def check_quotable(tree: Tree, allowed: str, reason: str, *, names: bool = True) -> None:
-    """Raise InputError for the first label or name of a node that a format cannot quote.
+    """Raise InputError for the first label or node name that a format cannot quote.
 
-    `allowed` is a regular expression that the whole text must match, `reason` a clause of the
-    message. Names are not checked where `names` is False.
+    `allowed` is a regular expression that the whole text must match, and `reason` is a clause of
+    the message. Names are not checked if `names` is False.
     """
     pattern = re.compile(allowed)
     for label in tree.labels:
@@ -74,7 +74,9 @@ def check_quotable(tree: Tree, allowed: str, reason: str, *, names: bool = True)
     node_names = tree.names if names and tree.names is not None else ()
     for node, name in enumerate(node_names):
         if name is not None and pattern.fullmatch(name) is None:
-            raise InputError(f"the name of node {node}, {name!r}, cannot be written: {reason}")
+            raise InputError(
+                f"the name of node {node}, {name!r}, cannot be written: {reason}; rename it"
+            )
 
 
 def list_edges(tree: Tree) -> Iterator[tuple[int, int, int]]:
@@ -83,7 +85,7 @@ def list_edges(tree: Tree) -> Iterator[tuple[int, int, int]]:
 
 
 def write_lines(make_lines: Callable[[Tree], Iterable[str]], tree: Tree, path: Path) -> None:
-    """Write the lines of a tree as a text file; no file if making them raises."""
+    """Write the lines of a tree to a text file; an error in `make_lines` leaves no file."""
     with replacing(path) as file:
         file.writelines(line.encode() for line in make_lines(tree))
 
@@ -91,9 +93,9 @@ def write_lines(make_lines: Callable[[Tree], Iterable[str]], tree: Tree, path: P
 def read_labels_or_numbers(
     path: Path, labels: Path | None, n_labels: int
 ) -> tuple[Sequence[str], Int64 | None]:
-    """Return the labels and counts for a file that numbers its labels, as `read_labels`.
+    """Return the labels and counts for a file that numbers its labels, as `read_labels` does.
 
-    Without a labels file, the labels are their numbers.
+    Without a file of labels, the labels are their numbers.
     """
     content = read_labels(path, labels)
     if content is None:
@@ -102,7 +104,7 @@ def read_labels_or_numbers(
 
 
 def replacing_labelled(tree: Tree, path: Path) -> AbstractContextManager[BinaryIO]:
-    """Open the file of a tree as `replacing_with_labels` does."""
+    """Open the file of a tree for writing, as `replacing_with_labels` does."""
     return replacing_with_labels(
         path, tree.labels, tree.counts, collect_sources(tree.meta.get("input"))
     )

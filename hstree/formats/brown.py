@@ -1,9 +1,9 @@
-r"""Brown clustering's ``paths``: lines of ``bits<TAB>word<TAB>count``.
+r"""Brown clustering's ``paths`` files: lines of ``bits<TAB>word<TAB>count``.
 
-The trees are binary with one code per label: bit 0 is the first child, 1 the second. Names and
-numbers of nodes are dropped. A tree without counts is written with zeros; a file of zeros is read
-as a tree without counts. Words with the same bits, as in Brown clusters, become a Huffman tree
-whose root is named by the bits.
+The trees are binary, with one code per label: bit 0 is the first child, and bit 1 the second. Names
+and numbers of nodes are dropped. A tree without counts is written with zeros, and a file with only
+zeros is read as a tree without counts. Words with the same bits (a Brown cluster) become a Huffman
+tree whose root has the bits as its name.
 """
 
 import re
@@ -44,7 +44,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
             form = "bits of 0 and 1, a tab, a word, a tab and a count"
             raise unexpected(path, number, form, line)
         if match[2] in bits_by_word:
-            raise unexpected(path, number, "a word that no line before has", line)
+            raise unexpected(path, number, "a word that no earlier line has", line)
         bits_by_word[match[2]] = match[1]
         numbers.append(int(match[3]))
     if not bits_by_word:
@@ -58,7 +58,7 @@ def _read(path: Path, labels: Path | None) -> Tree:
                 "prefix-free; give the paths as the clustering wrote them"
             )
 
-    # The words of each bit string become a tree, which replaces the leaf of the string.
+    # The words of each bit string become a tree, which replaces the leaf of the string
     index = {bits: i for i, bits in enumerate(strings)}
     string_index = np.array([index[bits] for bits in bits_by_word.values()], np.int64)  # (V,)
     words = list(bits_by_word)
@@ -73,16 +73,16 @@ def _read(path: Path, labels: Path | None) -> Tree:
 def _prefix_tree(strings: Sequence[str]) -> Tree:
     """Return the binary tree of a prefix-free code, given its bit strings in ascending order.
 
-    A bit that is the same in all strings with the same bits before it makes no node, since it
+    If all strings with the same prefix have the same next bit, this bit has no node, since it
     decides nothing.
     """
     children: list[list[int]] = []
-    # Ranges of the strings below nodes that have no children yet, level by level
+    # Ranges of strings below nodes that have no children yet, level by level
     waiting = deque([(0, len(strings))] if len(strings) > 1 else [])
     n_nodes = len(waiting)
     while waiting:
         first, stop = waiting.popleft()
-        # The strings part at the first bit in which the first and the last differ.
+        # Split the strings at the first bit in which the first and the last string differ
         pairs = zip(strings[first], strings[stop - 1], strict=False)
         length = next(i for i, (x, y) in enumerate(pairs) if x != y)
         middle = bisect_left(strings, strings[first][:length] + "1", first, stop)

@@ -1,7 +1,7 @@
-"""DOT, for Graphviz. Written, not read.
+"""DOT, for Graphviz; write-only.
 
-It holds every tree, including several codes per label and wide nodes. Inner nodes show their names
-or numbers, labels are boxes with a ``count`` attribute, and edges are labelled with their branch.
+It supports every tree, including several codes per label and wide nodes. Inner nodes show their
+names or numbers, labels are boxes with a ``count`` attribute, and edges show their branch number.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from functools import partial
 from hstree.formats.base import Format, check_quotable, list_edges, write_lines
 from hstree.tree import Tree
 
-# Graphviz reads \n and the like in a label, and entities like &amp; as HTML does.
+# Graphviz interprets backslash escapes such as \n in a label, and HTML entities such as &amp;.
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "&": "&amp;"})
 
 
 def dot(tree: Tree) -> Iterator[str]:
-    r"""Yield the lines of a tree in DOT; raises InputError when a label or a name cannot be quoted.
+    r"""Yield the lines of a tree in DOT. Raises InputError if a label or a name cannot be quoted.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def dot(tree: Tree) -> Iterator[str]:
     yield "digraph tree {\n"
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         yield f"n{node} [label={_quoted(str(node) if name is None else name)}];\n"
-    # Nodes are ellipses, labels boxes
+    # Nodes are ellipses, and labels are boxes
     yield "node [shape=box];\n"
     counts = None if tree.counts is None else tree.counts.tolist()
     for i, label in enumerate(tree.labels):

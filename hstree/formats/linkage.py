@@ -1,8 +1,8 @@
 """Linkage matrices of ``scipy.cluster.hierarchy``, as ``.npy`` of shape (V - 1, 4).
 
-The trees are binary with one code per label. Labels and counts are in ``NAME.labels.tsv`` beside
-the matrix. Distances are not read. The height of each node is written in their place, so that scipy
-can draw the tree.
+The trees are binary, with one code per label. Labels and counts are in ``NAME.labels.tsv`` beside
+the matrix. Distances are not read. The height of each node is written instead, so that SciPy can
+draw the tree.
 """
 
 from pathlib import Path
@@ -24,13 +24,13 @@ def to_linkage(tree: Tree) -> Float64:
     Parameters
     ----------
     tree : Tree
-        Binary, with one code per label; anything else raises InputError.
+        Binary, with one code per label; other trees raise InputError.
 
     Returns
     -------
     float64 array (V - 1, 4)
-        Row i merges two clusters, the first child's first, into cluster V + i; its height is the
-        maximum number of decisions below it, and the last column its number of labels. Node n is
+        Row i merges two clusters, the first child first, into cluster V + i. Its height is the
+        maximum number of decisions below it, and the last column is its number of labels. Node n is
         row N - 1 - n. O(E).
 
     Examples
@@ -42,7 +42,7 @@ def to_linkage(tree: Tree) -> Float64:
     n_labels = tree.n_labels
     n_nodes = tree.n_nodes
 
-    # (N,) greatest number of decisions, and number of labels, below each node, from the deepest up
+    # (N,) maximum number of decisions and number of labels below each node, from the deepest up
     child = tree.child.reshape(-1, 2)
     height = np.zeros(n_nodes, np.int64)
     size = np.zeros(n_nodes, np.int64)
@@ -52,7 +52,7 @@ def to_linkage(tree: Tree) -> Float64:
         height[nodes] = 1 + np.where(is_node, height[below * is_node], 0).max(axis=1)
         size[nodes] = np.where(is_node, size[below * is_node], 1).sum(axis=1)
 
-    # (N, 2) the cluster of a label is its number, that of a node follows from its row
+    # (N, 2) the cluster of a label is its number; the cluster of a node follows from its row
     cluster = np.where(child < 0, ~child, n_labels + n_nodes - 1 - child)
     return np.column_stack([cluster, height, size]).astype(np.float64)[::-1]
 

@@ -1,7 +1,7 @@
 """networkx graphs, and GraphML files, which networkx reads.
 
-A tree is a directed graph from parents to children. It holds everything but the meta: several
-codes (a label with several parents), wide nodes, counts and names, in order.
+A tree is a directed graph with edges from parents to children. The graph has everything except the
+meta: several codes (a label with several parents), wide nodes, counts and names, in order.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from hstree.tree.taxonomy.graphs import attribute_name, node_name, ordered_edges
 def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
     """Return a tree as a networkx graph. O(E).
 
-    Nodes 0 to N - 1 are the inner nodes, with a ``name`` if they have one; -1 to -V are the labels
-    (``~v``, as in ``tree.child``), with ``label`` and, if known, ``count``. Edges lead from parent
-    to child and have a ``branch``, 0 for the first child.
+    Nodes 0 to N - 1 are the inner nodes, with the attribute ``name`` if they have one. Nodes -1 to
+    -V are the labels (``~v``, as in ``tree.child``), with ``label`` and, if known, ``count``. Edges
+    lead from parent to child and have a ``branch``, 0 for the first child.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def to_networkx(tree: Tree) -> networkx.DiGraph[int]:
     >>> list(graph.nodes(data=True)), list(graph.edges(data="branch"))
     ([(0, {}), (-1, {'label': 'a'}), (-2, {'label': 'b'})], [(0, -2, 0), (0, -1, 1)])
     """
-    # Inner nodes, then labels, then edges in the order of the tree
+    # Inner nodes, then labels, then edges in tree order
     graph: networkx.DiGraph[int] = networkx.DiGraph()
     for node, name in enumerate(tree.names or (None,) * tree.n_nodes):
         graph.add_node(node, **({} if name is None else {"name": name}))
@@ -58,23 +58,24 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     Parameters
     ----------
     graph : networkx.DiGraph
-        Edges lead from parent to child. A node without children is a label: its ``label`` or
-        ``name``, or the node itself as text. It may have several parents. ``count`` of the labels,
-        all or none, is read. The name of an inner node is its ``name`` or ``label``, or the node
-        itself as text where that is not its number in the tree. Children are in the order of
-        ``branch``, a whole number, if edges have one, else in that of the edges.
+        Edges must lead from parent to child. A node without children is a label: its ``label`` or
+        ``name``, or the node itself as text. It may have several parents. Either all labels or none
+        have a ``count``. The name of an inner node is its ``name`` or ``label``, or the node itself
+        as text if that differs from its number in the tree. Children are in the order of
+        ``branch``, a whole number, or else in the order of the edges.
 
     Returns
     -------
     Tree
-        Labels are in the order of the graph's nodes; so are inner nodes if that puts each after
-        its parent, else they are numbered level by level.
+        Labels are in the order of the graph's nodes. Inner nodes are, too, if parents come first;
+        otherwise, they are numbered level by level.
 
     Raises
     ------
     InputError
-        When the graph is undirected, has a cycle, no root or several, or a node of one child or
-        several parents; when a node has no name, or a count or a branch is not a whole number.
+        When the graph is undirected, has a cycle, has no root or several roots, or has a node with
+        one child or several parents; when a node has no name, or a count or a branch is not a whole
+        number.
     TreeError
         When two labels are the same, or a count is below zero.
 
@@ -89,19 +90,19 @@ def from_networkx(graph: networkx.DiGraph[Any]) -> Tree:
     if len(graph) == 0:
         raise InputError("the graph has no node; a tree has at least one label")
 
-    # (E,) numbers of the items, in the order of the graph's nodes, at both ends of each edge
+    # (E,) parent and child of each edge, as numbers in the order of the graph's nodes
     items = list(graph.nodes(data=True))
     index = {item: i for i, (item, _) in enumerate(items)}
     parent = np.fromiter((index[above] for above, _ in edges), np.int64, len(edges))
     child = np.fromiter((index[below] for _, below in edges), np.int64, len(edges))
     tree = from_edges(parent, child, len(items), lambda i: repr(items[i][0]))
 
-    # Inner nodes and labels, in the order of the tree
+    # Inner nodes and labels, in tree order
     leaves = [items[i] for i in tree.leaves.tolist()]
     nodes = [items[i] for i in tree.nodes.tolist()]
     names: list[str | None] = []
     for number, (item, data) in enumerate(nodes):
-        # Graphs of `to_networkx` call nodes without a name by their number
+        # In graphs from `to_networkx`, a node without a name is its number
         is_unnamed = str(item) == str(number) and attribute_name(data, is_leaf=False) is None
         names.append(None if is_unnamed else node_name(item, data, is_leaf=False))
 
@@ -136,10 +137,12 @@ def _read(path: Path, labels: Path | None) -> Tree:
     data = read_regular(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about ports, which trees do not use
+            warnings.simplefilter("ignore", UserWarning)  # about GraphML ports, unused by trees
             graph = networkx.read_graphml(io.BytesIO(data))
     except Exception as error:  # damaged files raise many kinds in XML and networkx
-        raise InputError(f"{path} is not sound GraphML: {one_line(error)}") from error
+        raise InputError(
+            f"{path} is not sound GraphML: {one_line(error)}; write it again"
+        ) from error
     with naming(path):
         return from_networkx(graph)
 

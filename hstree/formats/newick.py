@@ -1,9 +1,9 @@
-"""Newick, for viewers of trees: ``((a,b)animal,c);``.
+"""Newick, for tree viewers: ``((a,b)animal,c);``.
 
-It holds one code per label, wide nodes and names, but no counts. A label is in single quotes,
+It supports one code per label, wide nodes and names, but no counts. A label is in single quotes,
 unless it consists of letters, digits, ``.`` and ``-``. A label with an apostrophe is in double
-quotes, since ete3 reads no others. In a label with both, single quotes are doubled, as in the
-standard.
+quotes, since ete3 cannot read doubled single quotes. In a label with both kinds of quotes, single
+quotes are doubled, as in the standard.
 """
 
 import re
@@ -21,9 +21,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9.-]+")
 
 
 def newick(tree: Tree) -> str:
-    """Return a tree as one line of Newick, a taxonomy's with its nodes of one child. O(E).
+    """Return a tree as one line of Newick, including nodes with one child in a taxonomy. O(E).
 
-    Raises InputError when a label has several codes, or cannot be quoted.
+    Raises InputError when a label has several codes or cannot be quoted.
 
     Examples
     --------
@@ -33,11 +33,11 @@ def newick(tree: Tree) -> str:
     check_single_codes(tree, "Newick", "write dot or graphml, which hold several")
     reason = "Newick quotes neither control characters nor an empty string"
     check_quotable(tree, r"[^\0-\x1f\x7f-\x9f\u2028\u2029]+", reason)
-    # (N + V,) text after each node or label, its name, and the brackets before it
+    # (N + V,) text after each node or label (its name), and brackets before it
     names = [*(tree.names or [None] * tree.n_nodes), *tree.labels]
     after = ["" if name is None else _quote(name) for name in names]
     before = [""] * len(names)
-    for item, chain in collapsed_names(tree).items():  # nodes of one child around it
+    for item, chain in collapsed_names(tree).items():  # nodes with one child above it
         before[item] = "(" * len(chain)
         after[item] += "".join(f"){_quote(name) if name else ''}" for name in reversed(chain))
     n_nodes = tree.n_nodes
@@ -45,7 +45,7 @@ def newick(tree: Tree) -> str:
     if n_nodes == 0:
         return f"{leaf[0]};"
 
-    # The stack holds the nodes that are still to be written, and text that is written as it is.
+    # The stack holds nodes that are not yet written, and text
     start = tree.child_start.tolist()
     child = tree.child.tolist()
     pieces: list[str] = []
@@ -55,7 +55,7 @@ def newick(tree: Tree) -> str:
         if isinstance(item_or_text, str):
             pieces.append(item_or_text)
             continue
-        # A node is written as its bracket, its children, then its other bracket and its name
+        # A node is an opening bracket, its children, a closing bracket and its name
         node = item_or_text
         pieces.append(f"{before[node]}(")
         stack.append(f"){after[node]}")
@@ -66,7 +66,7 @@ def newick(tree: Tree) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a name as Newick spells it."""
+    """Return a name as a Newick token, quoted if necessary."""
     if _PLAIN.fullmatch(text):
         return text
     if "'" in text and '"' not in text:

@@ -1,4 +1,4 @@
-"""Metrics of ranked, possibly multi-label, predictions and of taxonomies."""
+"""Metrics for ranked (possibly multi-label) predictions, and for taxonomies."""
 
 from hstree.metrics.hierarchical import hierarchical_f1, hierarchical_precision, hierarchical_recall
 from hstree.metrics.ranking import (

@@ -1,8 +1,8 @@
 """Hierarchical precision, recall and F1: fractions of nodes on the paths to classes.
 
-A true and a predicted class count with all nodes above them except the root, as in HiClass: C. N.
-Silla & A. A. Freitas, "A survey of hierarchical classification across different application
-domains", Data Mining and Knowledge Discovery 22, 2011.
+A class is represented by itself and all nodes above it except the root, as in HiClass: C. N. Silla
+& A. A. Freitas, "A survey of hierarchical classification across different application domains",
+Data Mining and Knowledge Discovery 22, 2011.
 """
 
 from collections.abc import Callable
@@ -17,37 +17,36 @@ from hstree.tree import Tree
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.names import class_names
 
-#: Sums over all samples, or the mean of the samples' own values.
+#: Kind of average: sums over all samples, or the mean over samples.
 Average = Literal["micro", "macro"]
-#: What scikit-learn calls them.
+#: Kind of average -> its name in scikit-learn.
 AVERAGES = {"micro": "micro", "macro": "samples"}
 
 
 def hierarchical_precision(
     y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro"
 ) -> float:
-    """Return the fraction of predicted nodes that are right.
+    """Return the fraction of predicted nodes that are correct.
 
     Parameters
     ----------
     y_true, y_pred : array_like (n,)
-        Classes or inner nodes of the tree: texts or numbers. The numbers 10 and 10.0 are "10".
+        Classes or inner nodes of the tree, as strings or numbers. 10, 10.0 and "10" are the same.
     tree : Tree
         Tree of the taxonomy; nodes with one child count, too. `Tree.from_taxonomy` builds it from
-        rows of names, the top level first, the input format of HiClass.
+        rows of names, the top level first, which is the input format of HiClass.
     average : {"micro", "macro"}, default "micro"
-        "micro" divides the sums over all samples, "macro" is the mean of the samples' own values.
+        "micro" divides sums over all samples; "macro" is the mean of the values of all samples.
 
     Returns
     -------
     float
-        From 0 to 1; 1 where the divisor is 0, for example when only the root is predicted.
+        From 0 to 1; 1 if the divisor is 0, for example if only the root is predicted.
 
     Raises
     ------
     InputError
-        When a name is missing or not in the tree, or `y_true` and `y_pred` are of different
-        lengths.
+        When a name is missing or not in the tree, or `y_true` and `y_pred` have different lengths.
 
     Examples
     --------
@@ -75,7 +74,7 @@ def hierarchical_recall(
 def hierarchical_f1(y_true: Any, y_pred: Any, tree: Tree, *, average: Average = "micro") -> float:
     """Return the harmonic mean of precision and recall; see `hierarchical_precision`.
 
-    "macro" is the mean of the samples' own values.
+    "macro" is the mean of the values of all samples.
 
     Examples
     --------
@@ -89,9 +88,9 @@ def hierarchical_f1(y_true: Any, y_pred: Any, tree: Tree, *, average: Average = 
 def _score(
     metric: Callable[..., float], y_true: Any, y_pred: Any, tree: Tree, average: str
 ) -> float:
-    """Return a metric of scikit-learn, with the items above or at each name as labels."""
+    """Return a metric of scikit-learn for labels that are the items at and above each name."""
     if average not in AVERAGES:
-        raise OptionError(f"average is {average!r}; it is 'micro' or 'macro'")
+        raise OptionError(f"average is {average!r}; it must be 'micro' or 'macro'")
     true_names = class_names(y_true, "y_true, sample")
     names = class_names(y_pred, "y_pred, sample")
     n = len(true_names)
@@ -99,7 +98,7 @@ def _score(
         raise InputError(f"{n} true and {len(names)} predicted samples; give one each")
     if n == 0:
         raise InputError("there is no sample; give at least one")
-    # Each sample has the labels of all items on the way to its name, but the root
+    # The labels of a sample are all items on the path to its name, except the root
     levels = Hierarchy(tree)
     true = _ancestors(levels, true_names)
     predicted = _ancestors(levels, names)
@@ -107,8 +106,8 @@ def _score(
 
 
 def _ancestors(levels: Hierarchy, names: list[str]) -> Any:
-    """Return an indicator (n, I) of the items above or at each name, without the root."""
-    # Go from the names to the root, all together
+    """Return an indicator matrix (n, I) of the items at and above each name, without the root."""
+    # Go up from all names to the root, a level at a time
     item = levels.find(names)
     sample = np.arange(len(names))
     pairs = []
@@ -119,6 +118,6 @@ def _ancestors(levels: Hierarchy, names: list[str]) -> Any:
         pairs.append(np.stack([sample, item]))
         item = levels.parent[item]
     row, column = np.concatenate(pairs, axis=1)
-    # scikit-learn accepts two columns or more
+    # scikit-learn requires two columns or more
     shape = len(names), max(2, len(levels.names))
     return csr_array((np.ones(len(row), np.int8), (row, column)), shape=shape)

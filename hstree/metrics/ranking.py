@@ -1,8 +1,8 @@
-"""Metrics of the first k labels: precision, propensity-scored precision and nDCG.
+"""Metrics for the first k labels: precision, propensity-scored precision and nDCG.
 
-`y_true` is an indicator (n, V) of the right labels. `y_score` (n, V) has the score of each label,
-such as a probability. Both are arrays or sparse; a label without a stored score is not ranked.
-Labels with equal scores are ranked by their number. A sample without a right label counts as 0.
+`y_true` is an indicator matrix (n, V) of the correct labels. `y_score` (n, V) has the score of each
+label, such as a probability. Both may be dense or sparse; a label without a stored score is not
+ranked. Labels with equal scores are ranked by number. A sample without correct labels counts as 0.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from hstree.errors import InputError
 
 
 def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
-    """Return the mean fraction of right labels among the first k of each sample.
+    """Return the mean fraction of correct labels among the first k labels of each sample.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
 
 
 def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
-    """Return the mean of ``DCG@k / max DCG@k``, the gain of rank r being ``1 / log2(r + 1)``.
+    """Return the mean of ``DCG@k / max DCG@k``, where rank r has the gain ``1 / log2(r + 1)``.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
     is_right, _, Y = _ranked(y_true, y_score, checked_count("k", k))
     n_ranked = is_right.shape[1]
     gain = 1 / np.log2(np.arange(2, n_ranked + 2))
-    # (n_ranked + 1,) highest gain of a sample with 0, 1, ... right labels
+    # (n,) maximum gain of each sample, from the number of its correct labels
     best = np.r_[1.0, np.cumsum(gain)][np.minimum(np.diff(Y.indptr), n_ranked)]
     return float(np.mean(is_right @ gain / best))
 
@@ -49,12 +49,10 @@ def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
 def propensity_scored_precision_at_k(
     y_true: Any, y_score: Any, inverse_propensity: ArrayLike, k: int = 5
 ) -> float:
-    """Return the propensity-scored precision at k, as a fraction of its highest value.
+    """Return the propensity-scored precision at k [1]_, as a fraction of its maximum.
 
-    The measure of [1]_.
-
-    `inverse_propensity` (V,) is the weight of each label: a right label that is rare counts for
-    more, since more of its samples lack it.
+    `inverse_propensity` (V,) is the weight of each label. Rare labels have a higher weight, since
+    they are more often missing in the data.
 
     References
     ----------
@@ -67,7 +65,7 @@ def propensity_scored_precision_at_k(
     if weight.shape != (Y.shape[1],):
         wrong = f"{weight.shape} inverse propensities for {Y.shape[1]} labels"
         raise InputError(f"{wrong}; give one for each label")
-    # (labels,) weights of the right labels, the k highest of each sample first
+    # (labels,) weights of the correct labels; the k highest weights of each sample count
     label_weight = weight[Y.indices]
     sample = segment_ids(Y.indptr)
     order = np.lexsort((-label_weight, sample))
@@ -77,11 +75,10 @@ def propensity_scored_precision_at_k(
 
 
 def inverse_propensity(y_train: Any, A: float = 0.55, B: float = 1.5) -> Float64:
-    """Return the inverse propensity (V,) of each label of a training set (n, V).
+    """Return the inverse propensity (V,) of each label in a training set (n, V).
 
-    The model of [1]_.
-
-    ``1 + C (N_l + B)^-A`` with ``C = (log n - 1) (B + 1)^A`` for a label of ``N_l`` samples.
+    In the model of [1]_, it is ``1 + C (N_l + B)^-A`` with ``C = (log n - 1) (B + 1)^A``, for a
+    label with ``N_l`` samples.
 
     References
     ----------
@@ -97,21 +94,21 @@ def inverse_propensity(y_train: Any, A: float = 0.55, B: float = 1.5) -> Float64
 def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
     """Rank the labels of each sample.
 
-    Returns whether each of the first labels is right and its number, both (n, min(k, V)), and
+    Returns whether each of the first labels is correct, and its number, both (n, min(k, V)), and
     `y_true` as a CSR array.
     """
     Y = _indicator(y_true, "y_true")
     S = as_table(y_score, "y_score")
     is_sparse = scipy.sparse.issparse(S)
     S = canonical_csr(S, keep_zeros=True) if is_sparse else S
-    S = S.astype(np.float64, copy=False)  # unsigned numbers have no negative ones
+    S = S.astype(np.float64, copy=False)  # unsigned integers cannot be negated
     if S.shape != Y.shape:
         raise InputError(f"y_score has the shape {S.shape}, y_true {Y.shape}; give one score each")
 
-    # (n, width) labels of each sample by falling score, ties by their number
+    # (n, width) labels of each sample by descending score, ties by number
     n, n_labels = Y.shape
     width = min(k, n_labels)
-    first = np.full((n, width), -1)  # -1 where a sample has fewer labels with a score
+    first = np.full((n, width), -1)  # -1 for missing labels in samples with few scores
     if not is_sparse:
         first[:] = np.argsort(-S, axis=1, kind="stable")[:, :width]
     else:
@@ -121,14 +118,14 @@ def _ranked(y_true: Any, y_score: Any, k: int) -> tuple[Bool, Int64, Any]:
         is_first = rank < width
         first[sample[is_first], rank[is_first]] = S.indices[order][is_first]
 
-    # A pair of a sample and a label is right if it is among the stored ones of `y_true`
+    # A pair of a sample and a label is correct if it is stored in `y_true`
     right = segment_ids(Y.indptr) * n_labels + Y.indices
     pairs = np.where(first < 0, -1, np.arange(n)[:, None] * n_labels + first)
     return np.isin(pairs, right), first, Y
 
 
 def _indicator(y: Any, name: str) -> Any:
-    """Return right labels (n, V) as a CSR array that stores nothing else."""
+    """Return the correct labels (n, V) as a CSR array without stored zeros."""
     Y = canonical_csr(as_table(y, name))
     if Y.shape[0] == 0:
         raise InputError(f"{name} has no sample; give at least one")

@@ -1,8 +1,8 @@
-"""Tables of the n-grams of a text, with the counts that Kneser-Ney smoothing uses.
+"""Tables of the n-grams in a text, with the counts that Kneser-Ney smoothing uses.
 
-An n-gram is a context and a word. Contexts are numbered by length, each as a shorter context (its
-nearest words) and one word farther back, so that every key is one int64 at any order, and the
-shorter context is computed by a division.
+An n-gram consists of a context and a word. The contexts of each length are numbered. A key combines
+the number of a shorter context (the nearest words) and the word before it. Every key is therefore
+one int64 at any order, and a division gives the shorter context.
 """
 
 from dataclasses import dataclass
@@ -15,31 +15,31 @@ from hstree._arrays import Int64, Integer
 
 @dataclass(frozen=True)
 class NGrams:
-    """The n-grams of one order k in a text; C contexts, G n-grams."""
+    """n-grams of one order k in a text: C contexts and G n-grams."""
 
-    #: (C,), sorted keys of the contexts of k - 1 words, ``shorter * V + word``: `word` is the
-    #: farthest word, `shorter` the number of the other words' context in the order below. The
-    #: number of a context is its index here. Order 1 has one context, the empty one.
+    #: (C,), sorted keys of the contexts with k - 1 words, ``shorter * V + word``: `word` is the
+    #: farthest word, and `shorter` is the number of the context without it, in the next lower
+    #: order. The index of a context is its number. Order 1 has one context, the empty context.
     contexts: Int64
     #: (G,), sorted keys of the n-grams, ``context * V + word``.
     grams: Int64
-    #: (G,), at the highest order the number of occurrences in the text. Below it, the number of
-    #: different words before the n-gram; if contexts begin at lines, the number of occurrences for
-    #: an n-gram at the beginning of a line.
+    #: (G,), for the highest order, the number of occurrences in the text. For lower orders, the
+    #: number of distinct words before the n-gram; if contexts begin at lines, the number of
+    #: occurrences for an n-gram at the beginning of a line.
     counts: Int64
 
 
 def count_ngrams(
     ids: Integer, order: int, n_words: int, boundary: int | None = None
 ) -> list[NGrams]:
-    """Count the n-grams of all orders from 1 to `order` at all positions of a text.
+    """Count the n-grams of all orders from 1 to `order` at all positions in a text.
 
-    `ids` (order - 1 + T,) are of a vocabulary of `n_words`, V; the first ``order - 1`` are contexts
-    only. Contexts do not reach beyond the word `boundary` (the line end), if there is one.
+    `ids` (order - 1 + T,) are word ids below `n_words`, V; the first ``order - 1`` ids are only
+    contexts. Contexts do not extend beyond the word `boundary` (the line end), if given.
 
     O(order T log T) time. Peak memory is 72 bytes per token and 24 bytes per n-gram in the tables
-    (8 of them as a context), of which no order has more than T. Keys fit an int64 as long as ``T V
-    < 2**63``.
+    (8 of them as a context); no order has more than T n-grams. Keys fit into int64 if
+    ``T V < 2**63``.
 
     Examples
     --------
@@ -55,8 +55,8 @@ def count_ngrams(
         for k in range(order, 0, -1):
             grams, counts = np.unique(observed.pop(), return_counts=True)
             if tables:
-                # Each n-gram of order k + 1 is one different word before its suffix, the n-gram
-                # without its farthest word. None of these is among the observed ones.
+                # Each n-gram of order k + 1 adds one distinct word before its suffix (the n-gram
+                # without its farthest word). No suffix is among the observed n-grams
                 context, word = np.divmod(tables[-1].grams, n_words)
                 suffix = tables[-1].contexts[context] // n_words * n_words + word
                 suffixes, words_before = np.unique(suffix, return_counts=True)
@@ -73,10 +73,10 @@ def count_ngrams(
 
 
 def find(table: Int64, keys: Int64) -> Int64:
-    """Return the index of each key in a sorted table, -1 for keys not in it. O(K log KN).
+    """Return the index of each key in a sorted table, or -1 for missing keys. O(K log KN).
 
-    Keys are searched for in their order: neighbours are near each other in the table, which
-    takes a quarter of the time of random reads of a table of ten million.
+    Keys are searched in ascending order, so that successive reads are near each other. In a table
+    of ten million keys, this takes a quarter of the time of random reads.
     """
     if len(table) == 0:
         return np.full(len(keys), -1)
@@ -92,17 +92,17 @@ def _contexts(
 ) -> tuple[list[Int64], list[Int64]]:
     """Number the contexts of each length, and find the n-grams with the longest contexts.
 
-    Returns `NGrams.contexts` of each order and, for each order, the n-gram keys of the positions
-    whose longest context is of that order.
+    Returns `NGrams.contexts` for each order and, for each order, the n-gram keys at the positions
+    whose longest context has that order.
     """
     target = ids[order - 1 :]
     contexts = [np.zeros(1, np.int64)]
     observed = []
-    # Positions whose contexts can still be extended, and the numbers of their contexts.
+    # Positions whose contexts can be extended, and the numbers of their contexts
     position = np.arange(len(target))
     context = np.zeros(len(target), np.int64)
     for length in range(1, order):
-        # A context that begins with the line end is not extended.
+        # Do not extend a context that begins with the line end
         is_longest = np.zeros(len(position), np.bool_)
         if boundary is not None and length > 1:
             is_longest = ids[position + (order - length)] == boundary

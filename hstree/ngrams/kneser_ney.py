@@ -1,10 +1,10 @@
 """Interpolated Kneser-Ney n-gram language models.
 
-A discount is subtracted from every count, and its mass goes to the model of the next lower order,
-whose counts are the numbers of different words before an n-gram; below the unigrams is the uniform
-distribution. Without count cut-offs, pruning and files. The smoothing is that of S. Chen & J.
-Goodman, "An empirical study of smoothing techniques for language modeling", Computer Speech &
-Language 13 (1999), section 3.
+A discount is subtracted from every count, and its mass goes to the model of the next lower order.
+The counts of lower orders are the numbers of distinct words before an n-gram. The order below the
+unigrams is the uniform distribution. There are no count cut-offs, no pruning and no files. See S.
+Chen & J. Goodman, "An empirical study of smoothing techniques for language modeling", Computer
+Speech & Language 13 (1999), section 3.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _DISCOUNT = Option.of(
     Annotated[float, Meta(gt=0, lt=1)] | Literal["modified"],
 )
 
-#: Positions read or scored at a time.
+#: Number of positions that are read or scored at a time.
 BATCH = 1 << 16
 
-#: Tokens that the number of n-grams is estimated from.
+#: Number of tokens from which the number of n-grams is estimated.
 _SAMPLE = 1 << 20
 
-#: Discounts of an order for which none can be estimated.
+#: Discounts of an order if they cannot be estimated.
 FALLBACK = (0.5, 1.0, 1.5)
 
 
@@ -61,61 +61,61 @@ class _Order:
 
     @cached_property
     def cumulative(self) -> Float64:
-        """Sums of `kept` over all n-grams before each, (G + 1,)."""
+        """Cumulative sums of `kept`, (G + 1,), starting with 0."""
         return np.concatenate([[0.0], np.cumsum(self.kept)])
 
 
 class KneserNey:
-    """An n-gram language model with interpolated (modified) Kneser-Ney smoothing.
+    """N-gram language model with interpolated (modified) Kneser-Ney smoothing.
 
     Parameters
     ----------
     order : int, default 5
-        Length of the longest n-grams; 2 to 7.
+        Maximum length of n-grams, from 2 to 7.
     discount : "modified" or float, default "modified"
-        Three discounts for each order, estimated from its counts (`modified_discounts`), or one
-        discount between 0 and 1 for all counts.
+        "modified": three discounts for each order, estimated from its counts
+        (`modified_discounts`). A number between 0 and 1: one discount for all counts.
     sentences : bool, default True
-        Start contexts again at every line, as in published results: no context reaches beyond the
-        last ``<eos>``. Otherwise they cross line ends, as those of `LanguageModel`.
+        Whether contexts begin at every line, as in published results, so that they do not extend
+        beyond the last ``<eos>``. Otherwise they cross line ends, as in `LanguageModel`.
 
     Attributes
     ----------
     vocabulary_ : Vocabulary
         Vocabulary of the training text.
     discounts_ : float64 array (order, 3)
-        Discounts of counts 1, 2, and 3 or more, for each order from the unigrams.
+        Discounts for counts 1, 2, and 3 or more, for each order, starting with the unigrams.
     n_grams_ : tuple of int, length order
-        Number of different n-grams of each order in the training text.
+        Number of distinct n-grams of each order in the training text.
 
     Raises
     ------
     OptionError
         When `order` or `discount` is out of range.
     InputError
-        By every method: when the model is not fitted, contexts are not such an array, or a text
-        has words outside the vocabulary, which lacks ``<unk>`` for them.
+        In all methods: when the model is not fitted, contexts have the wrong type or shape, or a
+        text has words outside a vocabulary that lacks ``<unk>``.
 
     Notes
     -----
     ``P(w | h) = (c(h w) - D(c(h w)) + R(h) P(w | h')) / c(h)``, where h' is the context h without
-    its farthest word, c(h) sums c(h v) over all words v, R(h) sums their discounts D(c(h v)), and
-    D(0) = 0. For a context h that does not occur, P(w | h) = P(w | h').
+    its farthest word, c(h) is the sum of c(h v) over all words v, R(h) is the sum of their
+    discounts D(c(h v)), and D(0) = 0. If a context h does not occur, P(w | h) = P(w | h').
 
-    At the highest order c counts occurrences; below it, c(h w) is the number of different words
-    before h w. If contexts begin at lines, an n-gram at the beginning of a line has no word before
-    it and keeps its plain count, as in SRILM and KenLM.
+    For the highest order, c counts occurrences; for lower orders, c(h w) is the number of distinct
+    words before h w. If contexts begin at lines, an n-gram at the beginning of a line has no word
+    before it and keeps its number of occurrences, as in SRILM and KenLM.
 
     Examples
     --------
-    On the Penn Treebank, for which 141.2 is published:
+    The published perplexity on the Penn Treebank is 141.2:
 
     >>> KneserNey(5).fit(train).perplexity(test)                     # doctest: +SKIP
     141.186...
     """
 
     predicts: ClassVar[str] = "word given the words before it"
-    """Description of a prediction, as that of `LanguageModel`."""
+    """Description of a prediction, as in `LanguageModel`."""
 
     vocabulary_: Vocabulary
     discounts_: Float64
@@ -138,15 +138,15 @@ class KneserNey:
 
         Parameters
         ----------
-        train : Corpus, or what `Corpus.of` makes one of
-            Its vocabulary, which needs ``<eos>``, becomes the model's; tokens outside it are
-            ``<unk>``.
+        train : Corpus, or anything that `Corpus.of` accepts
+            Its vocabulary becomes that of the model and must have ``<eos>``; tokens outside it
+            count as ``<unk>``.
 
         Notes
         -----
-        O(order T log T) time for T tokens. Peak memory is 72 bytes per token and 40 per n-gram;
-        the model keeps 16 per n-gram and 16 per context. Raises InputError when that is more than
-        what is free.
+        O(order T log T) time for T tokens. Peak memory is 72 bytes per token and 40 per n-gram; the
+        model keeps 16 bytes per n-gram and 16 per context. Raises InputError when that exceeds the
+        free memory.
         """
         train = Corpus.of(train)
         needed = self.memory(train)
@@ -181,10 +181,10 @@ class KneserNey:
         return self
 
     def memory(self, train: Corpus) -> int:
-        """Return the bytes that `fit` takes for a text at most, about.
+        """Return an approximate upper bound for the memory that `fit` needs, in bytes.
 
-        The n-grams of a long text are estimated from its first million tokens: their number grows
-        no faster than that of the tokens.
+        For a long text, the number of n-grams is estimated from the first million tokens, since it
+        grows at most linearly with the number of tokens.
         """
         n_words = len(train.vocabulary)
 
@@ -199,18 +199,18 @@ class KneserNey:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Vocabulary of the training text, as `vocabulary_`."""
+        """Vocabulary of the training text, like `vocabulary_`."""
         self._fitted()
         return self.vocabulary_
 
     def nll(self, corpus: Any) -> Float64:
-        """Return the negative log-likelihood of every token of a text: float64 array (T,), in nats.
+        """Return the negative log-likelihood of every token in nats, a float64 array (T,).
 
         Tokens outside the model's vocabulary are scored as ``<unk>``.
         """
         orders, n_words = self._fitted()
         corpus = Corpus.of(corpus, self.vocabulary_)
-        # A corpus over other words is read with those of the model
+        # A corpus with other words is encoded with the vocabulary of the model
         if corpus.vocabulary.words != self.vocabulary_.words:
             corpus = corpus.with_vocabulary(self.vocabulary_)
         windows = ContextBatches(corpus, self.order - 1)
@@ -224,18 +224,18 @@ class KneserNey:
         return np.concatenate(nll)
 
     def perplexity(self, corpus: Any) -> float:
-        """Return the perplexity of a text, ``<unk>`` and ``<eos>`` included."""
+        """Return the perplexity of a text, including ``<unk>`` and ``<eos>``."""
         return float(np.exp(self.nll(corpus).mean()))
 
     def log_prob(self, contexts: Integer, words: Integer | None = None) -> Float64:
-        """Return the log-probabilities of words in each context: float64 array (B, k).
+        """Return the log-probabilities of words in each context, a float64 array (B, k).
 
-        In O(B k order log G) time for G n-grams.
+        O(B k order log G) time for G n-grams.
 
         Parameters
         ----------
         contexts : int array (B, order - 1)
-            Word ids, the farthest first; ``<eos>`` before the first word of a text.
+            Word ids, the farthest word first; ``<eos>`` precedes the first word of a text.
         words : int array (B, k), optional
             Word ids (default: all words).
         """
@@ -252,22 +252,22 @@ class KneserNey:
         return np.log(_probabilities(orders, ids, words, n_words))
 
     def sample(self, contexts: Integer, rng: np.random.Generator, k: int = 1) -> Int64:
-        """Draw k words after each context of `log_prob`, with replacement: int64 array (B, k).
+        """Draw k words for each context with replacement, an int64 array (B, k).
 
-        A draw begins at the longest context that occurs in the training text. There it takes one
-        of the context's n-grams, each with its discounted probability; with the probability that
-        the discounts leave, it continues with the next shorter context, at last to all words alike.
-        O(B k order log G) time for G n-grams. Raises OptionError when `k` is not a whole number,
-        0 or more.
+        `contexts` are as in `log_prob`. A draw starts with the longest context that occurs in the
+        training text. It selects an n-gram of the context by discounted probability. With the
+        remaining probability, it continues with the next shorter context, and finally with the
+        uniform distribution. O(B k order log G) time for G n-grams. Raises OptionError when `k` is
+        not a whole number, 0 or more.
         """
         k = checked_count("k", k, 0)
         orders, n_words = self._fitted()
         ids = checked_ids(contexts, self.order - 1, n_words)
         words = np.empty(len(ids) * k, np.int64)
-        # Draws that have no word yet.
+        # Draws that have no word yet
         draw = np.arange(words.size)
         for order, row, context in reversed(list(_by_order(orders, ids, n_words))):
-            # (2, B) first n-gram of each context and the one after its last; 0, 0 for others
+            # (2, B) range of the n-grams of each context; empty for unknown contexts
             runs = np.zeros((2, len(ids)), np.int64)
             bounds = n_words * np.array([context, context + 1])
             runs[:, row] = np.searchsorted(order.grams, bounds)
@@ -275,7 +275,7 @@ class KneserNey:
             item = draw // k
             u = rng.random(len(draw))
             taken = u < (above - below)[item]
-            # Find the n-gram that holds each number in the cumulative sums.
+            # Find the n-gram of each random number in the cumulative sums
             item = item[taken]
             gram = np.searchsorted(order.cumulative, below[item] + u[taken], "right") - 1
             words[draw[taken]] = order.grams[np.minimum(gram, runs[1, item] - 1)] % n_words
@@ -284,7 +284,7 @@ class KneserNey:
         return words.reshape(len(ids), k)
 
     def _fitted(self) -> tuple[list[_Order], int]:
-        """Return the orders and the number of words; refuse a model that is not fitted."""
+        """Return the orders and the number of words. Raises InputError if not fitted."""
         if not self._orders:
             raise InputError("this n-gram model has no counts yet; call fit(train) first")
         return self._orders, len(self.vocabulary_)
@@ -293,11 +293,11 @@ class KneserNey:
 def modified_discounts(counts: Int64) -> Float64:
     """Estimate the discounts of modified Kneser-Ney smoothing from the counts (G,) of one order.
 
-    With n_i the number of n-grams of count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount of an
-    n-gram of count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 have the discount of 3.
+    If n_i is the number of n-grams with count i, and ``Y = n_1 / (n_1 + 2 n_2)``, the discount for
+    count i is ``i - (i + 1) Y n_{i+1} / n_i``; counts above 3 have the discount for 3.
 
-    Returns the discounts of counts 1, 2, and 3 or more: float64 (3,), `FALLBACK` if one of n_1 to
-    n_4 is zero or a discount is not above 0, as happens with small texts.
+    Returns the discounts for counts 1, 2, and 3 or more, float64 (3,). They are `FALLBACK` if one
+    of n_1 to n_4 is zero or a discount is not positive, which happens with small texts.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def modified_discounts(counts: Int64) -> Float64:
 def _by_order(
     orders: list[_Order], contexts: Integer, n_words: int
 ) -> Iterator[tuple[_Order, Int64, Int64]]:
-    """Yield each order from 1 up with the rows whose context has it, and the contexts' numbers."""
+    """Yield each order from 1, with the rows whose context it has, and the context numbers."""
     row = np.arange(len(contexts))
     context = np.zeros(len(contexts), np.int64)
     yield orders[0], row, context

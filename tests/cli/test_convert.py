@@ -38,7 +38,7 @@ def test_a_taxonomy(hstree, refused, tmp_path):
     hstree("convert", "tree.json", "x.nwk")
     hstree("convert", "x.nwk", "again.json")
     assert load(tmp_path / "again.json").sha256 == load(tmp_path / "tree.json").sha256
-    refused("convert", "tree.json", "y.csv", status=2, saying="taxonomy is only read")
+    refused("convert", "tree.json", "y.csv", status=2, saying="taxonomy can only be read")
     (tmp_path / "two.csv").write_text("parent,child\na,cat\nb,dog\n")
     refused("convert", "two.csv", "y.json", saying="two.csv: 'a', 'b' have no parent")
 

@@ -157,9 +157,9 @@ def test_unknown_formats_and_endings_are_named(tmp_path):
         formats.write(tree, tmp_path / "tree.txt")
     with pytest.raises(OptionError, match="'yaml'; there are tree, dot, graphml"):
         formats.write(tree, tmp_path / "tree.json", "yaml")
-    with pytest.raises(OptionError, match="dot is only written"):
+    with pytest.raises(OptionError, match="dot can only be written"):
         formats.read(tmp_path / "tree.dot")
-    with pytest.raises(OptionError, match="taxonomy is only read"):
+    with pytest.raises(OptionError, match="taxonomy can only be read"):
         formats.write(tree, tmp_path / "tree.csv")
     with pytest.raises(OptionError, match="labels is not for brown files"):
         formats.read(tmp_path / "tree.paths", labels="words.txt")

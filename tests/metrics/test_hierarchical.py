@@ -52,5 +52,5 @@ def test_misuse_is_one_line():
         hierarchical_f1(["aaa", "c"], ["aaa"], TREE)
     with pytest.raises(InputError, match="there is no sample"):
         hierarchical_f1([], [], TREE)
-    with pytest.raises(OptionError, match="average is 'mean'; it is 'micro' or 'macro'"):
+    with pytest.raises(OptionError, match="average is 'mean'; it must be 'micro' or 'macro'"):
         hierarchical_f1(["aaa"], ["aaa"], TREE, average="mean")
