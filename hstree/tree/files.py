@@ -97,7 +97,7 @@ def _no_tree_file(path: str | os.PathLike[str]) -> FileFormatError:
     if Path(path).is_dir():
         inside = Path(path) / "tree.json"
         remedy = f"name {inside}" if inside.is_file() else "it has no tree.json"
-        return FileFormatError(f"{path} is a folder, such as a saved model, and no file; {remedy}")
+        return FileFormatError(f"{path} is a folder, as of a model, and no tree file; {remedy}")
     return FileFormatError(f"{path} has no known ending; a tree file ends in {', '.join(ENDINGS)}")
 
 
