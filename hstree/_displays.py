@@ -92,7 +92,7 @@ class _Progress(rich.Progress):
             rich.TextColumn("{task.fields[note]}", markup=False),
             console=console,
             transient=True,
-            # Rich would send results to where the bars are, whatever standard output is.
+            # Rich would send results to the stream of the bars, even if standard output is another.
             redirect_stdout=False,
         )
 

@@ -47,7 +47,7 @@ ALWAYS = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Part of the standard library from Python 3.14 on.
 _ZSTANDARD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-#: Endings of packed files, with what unpacks an open one.
+#: Extensions of compressed files, and the functions that decompress an open file.
 UNPACK: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
@@ -167,7 +167,7 @@ def unpacking_reader(
 
 
 def json_hash(document: Mapping[str, Any]) -> str:
-    """Return the sha256 of an object of JSON values, whatever the order of its keys."""
+    """Return the sha256 of an object of JSON values, regardless of the order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

@@ -43,7 +43,7 @@ _TYPES: dict[Any, str] = {
     str: "text",
     Path: "the name of a file",
 }
-#: What msgspec calls these types.
+#: Built-in types by msgspec's classes of types.
 _BUILTIN: dict[Any, Any] = {
     types.BoolType: bool,
     types.IntType: int,
@@ -281,7 +281,7 @@ def spelled(name: str, options: Sequence[Option], values: Mapping[str, Any]) -> 
 
     A random state is always spelled, as one that is not given may be derived from another.
     """
-    # The same candidate has one name, however its options were typed
+    # A candidate has one name, regardless of how its options were typed
     words = [name]
     for option in options:
         value = option.checked(values.get(option.name, option.default), name)

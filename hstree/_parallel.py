@@ -108,7 +108,7 @@ def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = ST
 def in_threads(
     function: Callable[[T], R], items: Iterator[T], *, when: bool = True
 ) -> Iterator[tuple[T, R]]:
-    """Yield the items with what a function returns for them, in order, computed in all threads.
+    """Yield each item with the result of a function for it, in order, computed in all threads.
 
     Where `when` is False, each is computed when it is asked for. A few items are in memory at a
     time. This thread waits, so that Ctrl-C is answered, and sets `stop_flag` in the

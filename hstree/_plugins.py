@@ -69,7 +69,7 @@ class Registry(Generic[R]):
         return list(dict.fromkeys([*self.native, *self._plugins()]))
 
     def broken(self) -> dict[str, str]:
-        """Return what is wrong with the objects of other packages that cannot be used."""
+        """Return {name: fault} for the objects of other packages that cannot be used."""
         reasons = {}
         for name, entry in self._plugins().items():
             try:
@@ -94,14 +94,14 @@ class Registry(Generic[R]):
             return self.describe(entry.name, entry.load(), package)
         except HstreeError:
             raise
-        except (Exception, SystemExit) as error:  # whatever a foreign module does when imported
+        except (Exception, SystemExit) as error:  # any failure of a foreign module in its import
             wrong = f"{titled(self.noun, entry.name, package)} cannot be loaded"
             remedy = f"update or uninstall {package}"
             raise PluginError(f"{wrong}: {named_error(error)}; {remedy}") from error
 
 
 def titled(noun: str, name: str, package: str) -> str:
-    """Return what messages call an object of another package."""
+    """Return the description of an object from another package, for messages."""
     return f"the {noun} {name!r} of the package {package}"
 
 

@@ -42,7 +42,7 @@ class Display(Protocol):
         """Show an event, and the seconds that are left of the work that it is part of, if known."""
 
     def say(self, text: str) -> None:
-        """Show a line that stays, whatever else is shown."""
+        """Show a permanent line."""
 
 
 class Silent:

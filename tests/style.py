@@ -102,7 +102,7 @@ PATTERNS = (
         "Of a pandas Series, the index has the labels.",
     ),
     Pattern(
-        r"\bmakes? \w+ of (the|an?|it|them|these|all)\b",
+        r"\bmakes? (?!all\b|one\b|some\b)\w+ of (the|an?|it|them|these|all)\b",
         "converts to, normalises to",
         "A softmax makes probabilities of the scores.",
     ),
@@ -117,7 +117,8 @@ PATTERNS = (
     Pattern(r"\bnothing (asks|knows|looks|sees)\b", "is not validated", "Nothing looks at inputs."),
     Pattern(r"\bthe (former|latter)\b", "the noun again", "The latter is faster."),
     Pattern(
-        r"\bwhatever\b|(?-i:however) (its?|large|long|many|much|often|short|small|the|they)\b",
+        r"\bwhatever\b(?! whichever)"
+        r"|(?-i:however) (its?|large|long|many|much|often|short|small|the|they)\b",
         "regardless of, for any",
         "The bytes are equal, however many jobs run.",
     ),

@@ -5,7 +5,7 @@ import pytest
 from tests import style
 
 #: Folders whose prose is still being rewritten.
-UNFINISHED = ("hstree", "cli")
+UNFINISHED = ("hstree/data", "hstree/experiments", "hstree/kernels", "hstree/models")
 
 
 @pytest.mark.parametrize("pattern", style.PATTERNS + style.HEADINGS, ids=lambda p: p.example)
@@ -46,7 +46,7 @@ def test_the_prose_has_none_of_the_patterns():
     places = [
         f"{path}:{line}: {words!r}: write: {instead}"
         for path in files
-        if path.relative_to(style.ROOT).parts[0] not in UNFINISHED
+        if not path.relative_to(style.ROOT).as_posix().startswith(UNFINISHED)
         for line, words, instead in style.lapses(path)
     ]
     assert not places, "\n".join(places)
