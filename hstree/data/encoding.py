@@ -194,7 +194,9 @@ def count_ids(ids: Integer, n_types: int) -> Int64:
     counts = np.zeros(n_types, np.int64)
     size = max(_BLOCK, n_types)
     for first in range(0, len(ids), size):
-        counts += np.bincount(ids[first : first + size], minlength=n_types)
+        # NumPy 2.0 counts no unsigned integers of another byte order
+        some = ids[first : first + size].astype(np.int64, copy=False)
+        counts += np.bincount(some, minlength=n_types)
     return counts
 
 
