@@ -89,23 +89,32 @@ def read_regular(
 
 
 def refuse_containers(path: str | os.PathLike[str], start: bytes | None = None) -> None:
-    """Raise InputError for a pickle, such as a saved gensim model, or a zip; these are never read.
+    """Raise InputError for a zip or a pickle, whose content is never read.
 
-    `start` is the beginning of the file, which is read where it is not given.
+    `start` is the beginning of the file, unpacked; it is read where it is not given.
     """
-    if start is None:
-        start = b""
-        with suppress(OSError), open_regular(path) as file:
-            start = file.read(4)
+    start = _read_start(path) if start is None else start
     if start.startswith(_ZIP):
         raise InputError(f"{path} is a zip; `unzip {path}` unpacks it, then give one of its files")
-    if _PICKLE.match(start):
+    refuse_pickle(path, start)
+
+
+def refuse_pickle(path: str | os.PathLike[str], start: bytes | None = None) -> None:
+    """Raise InputError for a pickle, such as a saved gensim model; see `refuse_containers`."""
+    if _PICKLE.match(_read_start(path) if start is None else start):
         raise InputError(
             f"{path} is a pickle, whose reading runs code; export a gensim model in Python by "
             f"model = gensim.models.Word2Vec.load({os.fspath(path)!r}) and, for its tree, "
             "hstree.interop.gensim.tree_of(model).save('tree.json'), or for its vectors "
             "model.wv.save_word2vec_format('vectors.vec')"
         )
+
+
+def _read_start(path: str | os.PathLike[str]) -> bytes:
+    """Return the first bytes of a file, unpacked; none where it cannot be read."""
+    with suppress(OSError), open_regular(path) as file:
+        return unpacking_reader(file, Path(path).suffix)(4)
+    return b""
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:

@@ -171,5 +171,8 @@ def find_format(path: Path, name: str | None = None) -> Format:
     if ending is None:
         refuse_containers(path)
         known = ", ".join(sorted(endings))
-        raise OptionError(f"no format has the ending of {path}; use {known}, or name a format")
+        raise OptionError(
+            f"no format has the ending of {path}; use {known}, or name a format; to make a tree "
+            "from vectors or a text, build it"
+        )
     return endings[ending]

@@ -24,6 +24,7 @@ from hstree._files import (
     largest_unpacked,
     open_regular,
     refuse_containers,
+    refuse_pickle,
     replacing,
     unpacking_reader,
 )
@@ -73,7 +74,7 @@ def read_content(path: str | os.PathLike[str]) -> Content:
     """Read the content of a tree file, without checking the rules of trees.
 
     Raises FileFormatError when the file cannot be read or does not have this format, and InputError
-    when it is a pickle or another zip file.
+    when it is a pickle, or a zip file of another ending.
     """
     name = Path(path).name
     if not name.endswith(ENDINGS):
@@ -89,6 +90,7 @@ def read_content(path: str | os.PathLike[str]) -> Content:
                 return from_npz(file)
             return from_json(unpacking_reader(file, Path(name).suffix)(-1))
         except FileFormatError as error:
+            refuse_pickle(path)
             raise FileFormatError(f"{path} {error}") from error
 
 

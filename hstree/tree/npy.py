@@ -7,7 +7,7 @@ from typing import IO
 import numpy as np
 
 from hstree._arrays import Array
-from hstree._files import open_regular
+from hstree._files import open_regular, refuse_pickle
 from hstree._text import one_line
 from hstree.errors import InputError, explained
 
@@ -35,6 +35,7 @@ def read_npy(name: str, what: str = "vectors", *, mapped_above: float = math.inf
             is_mapped = mapped.ndim > 0 and len(mapped) > mapped_above
             array = mapped if is_mapped else np.lib.format.read_array(file)
         except Exception as error:  # a damaged header raises errors of many kinds
+            refuse_pickle(name)
             raise InputError(
                 f"cannot read the {what} {name}: it is not a readable .npy file of numbers "
                 f"({one_line(error)}); write one with numpy.save"

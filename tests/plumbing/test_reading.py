@@ -69,15 +69,24 @@ def test_a_compression_bomb_is_refused_before_it_unpacks(tmp_path, name, read):
 
 
 @pytest.mark.parametrize(
-    "read", [load, formats.read, WordVectors.read, Corpus.read, lambda path: build("gmm", path)]
+    ("read", "endings"),
+    [
+        (load, "model gz json json.gz npz npy paths vec"),
+        (formats.read, "model gz json json.gz npz npy paths vec"),
+        (WordVectors.read, "model gz json json.gz npz npy paths vec"),
+        (Corpus.read, "model gz"),
+        (lambda path: build("gmm", path), "model gz npy vec"),
+    ],
 )
-def test_a_pickle_and_a_zip_are_refused_with_the_way_out(tmp_path, read):
-    model = tmp_path / "w2v.model"
+def test_a_pickle_and_a_zip_are_refused_with_the_way_out(tmp_path, read, endings):
     for protocol in range(2, 6):
-        model.write_bytes(pickle.dumps({"vectors": [1.0]}, protocol))
-        said = refused(read, model, "w2v.model")
-        assert "tree_of(model).save(" in said
-        assert "save_word2vec_format(" in said
+        content = pickle.dumps({"vectors": [1.0]}, protocol)
+        for ending in endings.split():
+            model = tmp_path / f"w2v.{ending}"
+            model.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+            said = refused(read, model, model.name)
+            assert "tree_of(model).save(" in said
+            assert "save_word2vec_format(" in said
     with zipfile.ZipFile(tmp_path / "glove.zip", "w") as packed:
         packed.writestr("glove.txt", "a 1 2\nb 1 2\n")
     assert "unzip" in refused(read, tmp_path / "glove.zip")
