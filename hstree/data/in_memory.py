@@ -14,7 +14,7 @@ import numpy as np
 
 from hstree import progress
 from hstree._arrays import Array, Int32, Int64, offsets
-from hstree._text import plural
+from hstree._text import brief, plural
 from hstree.data.arrays import as_array, as_words, count_axes, is_no_list
 from hstree.data.encoding import EncodedText, Encoder, count_ids
 from hstree.data.vocabulary import EOS
@@ -127,6 +127,8 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
         eos = getattr(labels, "eos_token", None) if eos is None else eos
         labels = _token_names(labels.get_vocab())
     types = None if labels is None else list(as_words(labels))
+    if types == []:
+        raise InputError(f"{name}: no labels; give the name of each id")
     eos = _end_id(eos, types)
     ids = _row_ids(ids)
     is_flat = count_axes(ids)[0] == 1
@@ -155,6 +157,11 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
         types = [str(number) for number in range(n_types)]
     if eos is None:
         eos = len(types)
+    if EOS in types and types.index(EOS) != eos:
+        raise InputError(
+            f"{name}: lines end with id {eos}, {brief(types[eos])}, but the label {EOS} is id "
+            f"{types.index(EOS)}; give eos={EOS!r}, or other labels"
+        )
     types[eos : eos + 1] = [EOS]
     counts = count_ids(array, len(types))
 
@@ -184,7 +191,16 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
 
 
 def _token_names(token_ids: Mapping[str, int]) -> list[str]:
-    """Return the token of each id, in their order; an id without a token is named by the id."""
+    """Return the token of each id, in their order; an id without a token is named by the id.
+
+    Raises InputError when there is no token, or an id is not a whole number from 0.
+    """
+    is_id = [isinstance(number, Integral) and number >= 0 for number in token_ids.values()]
+    if not is_id or not all(is_id):
+        raise InputError(
+            f"get_vocab() of the labels is {brief(token_ids)}; it must have tokens, and whole "
+            "numbers from 0 as their ids"
+        )
     n_ids = 1 + max(token_ids.values())
     names = [f"<id {number}>" for number in range(n_ids)]
     for token, number in token_ids.items():

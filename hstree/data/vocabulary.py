@@ -206,6 +206,11 @@ class Vocabulary:
         elif labels is None:
             index = get_index(counts)
             counts = as_array(counts, "counts")
+            if counts.ndim != 1 or counts.dtype.kind == "U":
+                raise InputError(
+                    f"{brief(counts.tolist())} is no list of counts; give a dict of words and "
+                    "their counts, or words and as many counts"
+                )
             labels = RowNumbers(counts.size) if index is None else index
         return cls(labels, counts)
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hstree.data.corpus import Corpus
 from hstree.data.splits import Splits
+from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 from tests.texts import write_lines
 
@@ -210,6 +211,10 @@ def test_what_is_no_text_is_refused_with_the_way_out(make, wrong, message):
         ({"labels": ["a"]}, "ids from 0 to 1; they are from 0 to 0"),
         ({"labels": ["a", "a"]}, "'a' twice"),
         ({"labels": "ab"}, "labels are of type str"),
+        ({"labels": []}, "no labels"),
+        ({"labels": Tokenizer()}, r"get_vocab\(\) of the labels is {}"),
+        ({"labels": Tokenizer("a", EOS, "b", eos="b")}, "end with id 2, 'b', but .* <eos> is id 1"),
+        ({"labels": ["a", EOS], "eos": 0}, "end with id 0, 'a', but .* <eos> is id 1; give eos="),
         ({"labels": ["a", "b"], "eos": 2}, "eos is 2; .* from 0 to 1"),
         ({"eos": -1}, "eos is -1"),
         ({"eos": 10**9}, "eos is 1000000000; .* from 0 to 16,777,215"),

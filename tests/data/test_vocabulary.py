@@ -90,6 +90,12 @@ def test_counts_of_a_csv_file(tmp_path, text, name):
     assert hstree.build("huffman", tmp_path / name).labels == ("cat", "a, b")
 
 
+@pytest.mark.parametrize("words", [["a", "b"], "ab", {"a"}, None, [("a", 2), ("b", 1)]])
+def test_words_without_counts_are_refused(words):
+    with pytest.raises(InputError, match=r"\A[^\n]* no list of counts; give a dict [^\n]*\Z"):
+        Vocabulary.from_counts(words)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

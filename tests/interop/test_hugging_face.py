@@ -226,6 +226,8 @@ def test_what_does_not_fit_is_refused(monkeypatch):
         TreeLlama(transformers.LlamaConfig(**{**LLAMA, "tie_word_embeddings": True}), tree=TREE)
     with pytest.raises(InputError, match="the tree has 51 labels, but the model 50 tokens"):
         TreeLlama(llama(), tree=hstree.build("huffman", np.ones(V + 1, int)))
+    with pytest.raises(InputError, match="TreeBase has no output embeddings"):
+        type("TreeBase", (TreeHeadMixin, transformers.LlamaModel), {})(llama(), tree=TREE)
     model = make()
     with pytest.raises(OptionError, match="number of tokens is that of the tree"):
         model.resize_token_embeddings(V + 1)

@@ -150,6 +150,11 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
             )
         super().__init__(config, *args, **options)
         linear = self.get_output_embeddings()
+        if linear is None:
+            raise InputError(
+                f"{type(self).__name__} has no output embeddings; put TreeHeadMixin before the "
+                "class of a causal language model, such as LlamaForCausalLM"
+            )
         layer = HierarchicalSoftmax(
             tree, linear.in_features, device=linear.weight.device, dtype=linear.weight.dtype
         )
