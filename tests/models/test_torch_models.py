@@ -21,6 +21,7 @@ from tests.scripts import run_python
 from tests.texts import markov_lines, write_lines
 
 torch = pytest.importorskip("torch", reason=needs.TORCH)
+from hstree.models.torch.training import NetworkTrainer  # noqa: E402
 
 #: Options of models that train in a moment.
 QUICK = {"dim": 8, "batch_size": 32, "length": 8}
@@ -618,14 +619,24 @@ def test_a_head_of_another_package_is_a_candidate(texts, tmp_path, monkeypatch):
     assert model.perplexity(texts[2]) == pytest.approx(smoothed.test)
 
 
-def test_the_best_rate_goes_on(texts, tmp_path):
+def test_the_best_rate_goes_on(texts, tmp_path, monkeypatch):
+    """Each batch takes 5 ms, by a clock that only batches move."""
+    now = [100.0]
+    step = NetworkTrainer.step
+
+    def timed(self, *arguments):
+        now[0] += 0.005
+        return step(self, *arguments)
+
+    monkeypatch.setattr("hstree.training.trainer.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(NetworkTrainer, "step", timed)
     train, valid, _ = texts
     options = {**QUICK, "rates": "1e-6,0.3", "network_rate": 1e-6}
     spec = spec_of("huffman", train)
     model = new_model(spec, model="gru", **options, seconds=1.0)
     model.fit(train, valid, checkpoints=tmp_path, pauses=True)
     assert model.learning_rate == 0.3
-    assert model.history_.preparation + model.history_.seconds == pytest.approx(1.0, abs=0.3)
+    assert model.history_.preparation + model.history_.seconds == pytest.approx(1.0, abs=0.01)
     longer = new_model(spec, model="gru", **options, seconds=1.5)
     longer.fit(train, valid, checkpoints=tmp_path, pauses=True)
     assert longer.learning_rate == 0.3
