@@ -57,7 +57,7 @@ def as_table(values: Any, what: str) -> Any:
 def count_axes(values: Any) -> tuple[int, bool]:
     """Return the number of axes of an array, or of lists, of numbers, and whether these are whole.
 
-    (0, False) for anything else. Of lists, the first number decides.
+    (0, False) for anything else. The first number of a list decides.
     """
     if isinstance(values, str | bytes):
         return 0, False
@@ -82,7 +82,7 @@ def count_axes(values: Any) -> tuple[int, bool]:
 
 
 def get_index(values: Any) -> Any:
-    """Return the index of a Series or a DataFrame; None where there is none."""
+    """Return the index of a Series or a DataFrame, or None for other values."""
     index = getattr(values, "index", None)
     return None if callable(index) else index
 

@@ -22,7 +22,7 @@ from hstree.errors import InputError
 _RULES_VERSION = 4
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+")
 _TOKEN = re.compile(r"\w+(?:[-'.]\w+)*|[^\w\s]")
-#: What code, tables, headings, addresses and data have, and paragraphs of prose have not.
+#: Marks of code, tables, headings, addresses and data; paragraphs of prose do not have them.
 _NO_PROSE = ("***", "===", "---", "~~~", "://", "\\", "|", "\0")
 
 

@@ -40,7 +40,7 @@ ALL = slice(None)
 class Corpus:
     """Consecutive lines of a text as ids of a vocabulary.
 
-    `read` makes one of files, `from_lines`, `from_tokens` and `from_ids` of what a program has.
+    `read` makes a corpus from files; `from_lines`, `from_tokens` and `from_ids` use data in memory.
     Every line ends with ``<eos>``. A literal ``<unk>`` in the text is a word like any other. Words
     outside the vocabulary are out of vocabulary (OOV), whether it contains ``<unk>`` or not.
 
@@ -202,7 +202,7 @@ class Corpus:
         OptionError
             When `vocabulary` is combined with the options that choose one.
         """
-        # What opens the text again, from any folder: in another process, say
+        # Absolute names, which open the text again from any folder, as in another process
         location: str | list[str]
         if not isinstance(source, str | os.PathLike):
             location = list(map(os.path.abspath, source))
@@ -324,8 +324,8 @@ class Corpus:
         ----------
         text : Corpus, str, path, iterable or array
             A corpus stays as it is. A name is read (`read`); lines (`from_lines`), lists of tokens
-            (`from_tokens`), and arrays or lists of token ids (`from_ids`) are told apart by the
-            first of them.
+            (`from_tokens`), and arrays or lists of token ids (`from_ids`) are distinguished by
+            their first element.
         vocabulary : Vocabulary, optional
             Words of the corpus; token ids number them.
         """
@@ -339,7 +339,7 @@ class Corpus:
                 f"a text of type {type(text).__name__}; give a Corpus, the name of a file, lines, "
                 "lists of tokens, or token ids; of a table, give one column"
             )
-        # Arrays hold token ids; other texts are told apart by their first token
+        # Arrays hold token ids; the first token decides for other texts
         token: object = 0
         if count_axes(text)[0] == 0:
             if not isinstance(text, Sized):
@@ -375,7 +375,7 @@ class Corpus:
             )
         if vocabulary is not None:
             return cls(text, vocabulary)
-        # All types are counted, whatever the vocabulary
+        # All types are counted, also outside the vocabulary
         corpus = cls(text, Vocabulary([EOS], [0], source={}))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
         corpus = corpus.with_vocabulary(chosen)
@@ -392,7 +392,7 @@ class Corpus:
     def counted_vocabulary(self, source: dict[str, object] | None = None) -> Vocabulary:
         """Return the vocabulary with the counts of these lines.
 
-        With a `source`, which is recorded in the place of this text, it is in the order that these
+        With a `source`, which is recorded instead of this text, it is in the order that these
         lines themselves would give its words: by descending count, ties by word.
         """
         if source is None:
@@ -443,7 +443,7 @@ class Corpus:
         return selected
 
     def first_tokens(self, n: int) -> Corpus:
-        """Return the first lines that have at most `n` tokens, one line at least.
+        """Return the first lines that have at most `n` tokens, but at least one line.
 
         Raises OptionError when `n` is not a whole number, 0 or more.
         """

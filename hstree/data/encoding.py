@@ -80,7 +80,7 @@ def encode(
     when the disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
-    # Of an earlier run, in the folder or in the temporary one of this process
+    # Encoded by an earlier run, in the folder or in the temporary folder of this process
     entry = cache_folder(cache) / name
     text = _open_entry(entry, source.name, lower)
     if text is None and not is_writable(entry.parent):
@@ -241,7 +241,7 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
 
 
 def _open_entry(entry: Path, name: str, lower: bool) -> EncodedText | None:
-    """Open an encoded text; None where there is none, or its files do not fit each other."""
+    """Open an encoded text; None if there is none, or its files do not fit each other."""
     ids_path, start_path, description_path = _paths(entry)
     try:
         description = read_json(description_path, _Description)

@@ -249,7 +249,7 @@ def _concatenate(lines: Any, name: str) -> tuple[Array, Int64]:
 
 
 def _row_ids(row: Any) -> Any:
-    """Return the ids of a row of a data set, or of what a tokenizer returns; others as they are."""
+    """Return the ids in a row of a data set or in a tokenizer's result; other values unchanged."""
     return row[_INPUT_IDS] if isinstance(row, Mapping) and _INPUT_IDS in row else row
 
 

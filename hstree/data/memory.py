@@ -25,7 +25,7 @@ def free_memory() -> int:
 
 
 def peak_memory() -> int:
-    """Return the bytes of memory that this process has had at most; 0 where it is not known."""
+    """Return the maximum memory of this process so far, in bytes; 0 if it is not known."""
     try:
         import resource
     except ImportError:  # Windows

@@ -117,7 +117,7 @@ def _parse_file(file: SampleFile) -> tuple[MultilabelData, bool]:
 
 
 def _parse(text: bytes, line: int) -> Any:
-    """Return the features and labels of samples, of which the first one is on line `line`."""
+    """Return the features and labels of samples; the first sample is on line `line`."""
     from sklearn.datasets import load_svmlight_file  # which metrics and label trees do not need
 
     try:

@@ -72,8 +72,8 @@ def open_source(
 ) -> Source:
     """Return the source with a name; a `Path` is always a file or a folder, a list some of them.
 
-    If `text`, a file is read whatever it looks like. Raises InputError when there is no such text;
-    the message says how to get it.
+    If `text`, a file is read even if it does not look like text. Raises InputError if there is no
+    such text; the message says how to get it.
     """
     if not isinstance(source, str | os.PathLike):
         if not source:

@@ -169,7 +169,7 @@ def overlap(corpus: Corpus) -> str | None:
 def untrained_unk(train: Corpus, *held_out: Corpus) -> str | None:
     """Name the tokens that are scored as an ``<unk>`` which training never saw, in one sentence.
 
-    All are over one vocabulary. None where ``<unk>`` is trained, or is not scored.
+    All have one vocabulary. None if ``<unk>`` is trained, or is not scored.
     """
     unk = train.vocabulary.unk
     if unk is None:

@@ -49,9 +49,9 @@ class TextScore:
     nll_of_oov: float  #: as `nll`, of the targets outside the vocabulary, scored as ``<unk>``
     oov: int  #: number of these
     log_normaliser: LogNormaliser | None = None  #: None if not asked for, or the layer has no ln Z
-    #: (T,) nll of each token, in the order of the text; None where only totals are known
+    #: (T,) nll of each token, in the order of the text; None if only totals are known
     token_nll: Float64 | None = field(default=None, repr=False, compare=False)
-    #: the text over the model's vocabulary; None where only totals are known
+    #: the text over the model's vocabulary; None if only totals are known
     corpus: Corpus | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -3,8 +3,8 @@
 ``.npy`` is a matrix; its words are in a labels file (`word_files`). word2vec's two kinds begin with
 a line ``V d``: in text, every line after it is a word and its d numbers; in binary, a word, a
 space, d little-endian float32 and a line end. GloVe is the text without the first line. All but
-``.npy`` may be gzipped when read. The content tells the kinds apart, the ending ``.bin`` only
-where the content cannot.
+``.npy`` may be gzipped when read. The content distinguishes the kinds, or the extension
+``.bin`` where the content cannot.
 
 Whether numbers are finite and words unique is checked in `vectors`.
 """
@@ -40,7 +40,7 @@ BLOCK_ROWS = 4096
 _BLOCK = 1 << 24  # bytes read at a time
 _LONGEST = 1 << 26  # bytes of one word and its vector
 _HEADER = re.compile(rb"([0-9]{1,12})[ \t]+([0-9]{1,8})[ \t]*\r?(?:\n|$)")
-#: What Python's `float` takes, but for underscores between digits.
+#: Numbers that Python's `float` accepts, except for underscores between digits.
 _NUMBER = re.compile(
     rb"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
@@ -289,7 +289,7 @@ def _parse_binary(
             rows.append(data[space + 1 : end])
             at = end
 
-        # What is left begins the next block
+        # The remaining bytes begin the next block
         rest = data[at:]
         first = n_parsed + 1
         n_parsed += len(words)

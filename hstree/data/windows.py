@@ -209,7 +209,7 @@ class SymmetricWindows(ContextBatches):
 
 
 class LineWindows(SymmetricWindows):
-    """Windows of a training that takes whole lines, word by word.
+    """Windows for training on whole lines, word by word.
 
     Its training batches are lines; those of more than `LONGEST` tokens are cut.
     """

@@ -51,7 +51,7 @@ class WordList(NamedTuple):
 
     path: str
     words: list[str]
-    counts: Any  # int64 array, or None where lines have no counts
+    counts: Any  # int64 array, or None if lines have no counts
     record: dict[str, Any] | None  # of the first line; None without one
 
 
@@ -68,7 +68,7 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
     a ``.csv`` file without tabs has a column of words and one of counts. Raises InputError when the
     file cannot be read as that; the message names the line.
     """
-    # The first line may be a record of what the file was made from
+    # The first line may be a record of the file's source
     name = os.fspath(path)
     lines = read_lines(path, what)
     record = parse_header(lines[0][1], name) if lines and lines[0][0] == 1 else None
@@ -180,7 +180,7 @@ def word_lines(
 
 
 def parse_header(line: str, name: str) -> dict[str, Any] | None:
-    """Parse the first line of the file `name`; None where it is not a record.
+    """Parse the first line of the file `name`; None if it is not a record.
 
     A record has a list of ``texts``. Raises InputError when it is damaged.
     """
@@ -194,7 +194,7 @@ def parse_header(line: str, name: str) -> dict[str, Any] | None:
         record["texts"]
     ):
         raise InputError(
-            f"{name}, line 1: the record of what the file was made from is damaged; write the "
+            f"{name}, line 1: the record of the file's source is damaged; write the "
             "file again, or delete the line"
         )
     return record
@@ -213,7 +213,7 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:
-    """Return the record on the first line of a file; None where there is none."""
+    """Return the record on the first line of a file; None if there is none."""
     try:
         with open_regular(path) as file:
             first = file.readline(MAX_HEADER + 1)

@@ -12,17 +12,17 @@ from hstree.kernels.jit import numba
 #: Environment variable that switches compiled functions off when it is 0, and uses them for short
 #: work, too, when it is 1.
 VARIABLE = "HSTREE_FAST"
-#: Number of tokens that a training or a scoring reads, and seconds of a training with a time limit,
-#: from which on compiling takes less time than it saves.
+#: Number of tokens in training or scoring, and seconds of training with a time limit, from which on
+#: compiling takes less time than it saves.
 WORTH_TOKENS = 1_000_000
 WORTH_SECONDS = 60.0
 
-#: Whether NumPy computes; None where nothing has decided.
+#: Whether NumPy computes; None before a decision.
 _numpy_only: ContextVar[bool | None] = ContextVar("hstree numpy only", default=None)
 
 
 def compiled() -> Any:
-    """Return the module of compiled functions, or None where NumPy computes.
+    """Return the module of compiled functions, or None if NumPy computes.
 
     numba is imported by the first call that needs it.
     """
@@ -33,7 +33,7 @@ def compiled() -> Any:
 
 
 def backend_name() -> str:
-    """Return what computes: "numpy", or numba and its version."""
+    """Return the name of the backend: "numpy", or numba and its version."""
     return "numpy" if compiled() is None else f"numba {numba().__version__}"
 
 
@@ -60,7 +60,7 @@ def numpy_for_short_runs(
     seconds : float, optional
         Time limit of the work, which then decides instead of `tokens`.
     always : bool
-        Use compiled functions, however short the work is.
+        Use compiled functions even for short work.
 
     Notes
     -----

@@ -17,7 +17,7 @@ from hstree._plugins import require
 
 #: Oldest supported version of numba.
 OLDEST = "0.61"
-#: What compiled sums may do that Python's may not: add in another order, and round once less.
+#: Freedoms of compiled sums: to add in another order, and to round once less.
 FAST_MATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 #: Divisions follow NumPy. Nobody calls compiled functions from C.
 OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
@@ -29,7 +29,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 @functools.cache
 def numba() -> Any:
-    """Return numba, or None where it is not installed, too old or broken; a warning says which."""
+    """Return numba, or None with a warning if it is not installed, too old or broken."""
     try:
         import numba
     except Exception as error:  # numba refuses some versions of NumPy
@@ -73,8 +73,8 @@ def jit(function: Any, *, exact: bool = False) -> Any:
 def inline(function: Any, *, exact: bool = False) -> Any:
     """Make a function part of the compiled functions that call it.
 
-    Python may call its `py_func` alone. Each caller compiles it again with what it calls, so that a
-    chain of such functions takes long to compile.
+    Python may call its `py_func` alone. Each caller compiles it again, with all functions that it
+    calls, so that a chain of such functions takes long to compile.
     """
     module = numba() or require("numba", at_least=OLDEST)
     return module.njit(
@@ -88,7 +88,7 @@ def inline(function: Any, *, exact: bool = False) -> Any:
 
 @functools.cache
 def machine_code_folder() -> Path | None:
-    """Return the folder of machine code; None where it cannot be kept.
+    """Return the folder of machine code; None if it cannot be kept.
 
     It is named by numba's version and by a hash of the sources of this package, since numba looks
     for changes in a function's own file alone.

@@ -155,8 +155,8 @@ _NONE32 = np.empty(0, np.int32)
 _ONE_OFFSET = np.zeros(1, np.int64)
 _NO_WEIGHT = np.empty(0, np.float32)
 _NO_PIECES = Pieces(np.empty((0, 4), np.int64), np.zeros(PARTS + 1, np.int64))
-#: What a layout has in place of what its tree or its layer does not have; no function is compiled
-#: for it.
+#: Empty arrays for parts that the tree or the layer does not have. No function is compiled for
+#: them.
 NO_ROW_PAIRS = RowPairs(_NONE, _ONE_OFFSET, _NONE32, _NONE32)
 NO_WIDE = WideNodes(
     row=_NONE,

@@ -296,7 +296,7 @@ def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scor
     """Write the k most probable labels of hidden vectors, and for which patience sufficed.
 
     Where labels have several codes, one is scored when its first code leaves the heap; `codes` are
-    None where each label has one, and nothing is compiled for them.
+    None if each label has one code, and nothing is compiled for them.
     """
     number, context_start, feature_row, feature_weight = features
     child_start, children, row_start = tree

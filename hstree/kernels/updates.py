@@ -55,7 +55,7 @@ class WordOccurrences(NamedTuple):
 
 
 class LogBilinearLayout(NamedTuple):
-    """What a step of the log-bilinear model needs to know of a batch."""
+    """Layout of a batch for a step of the log-bilinear model."""
 
     contexts: Int32  # (B, n)
     word_occurrences: WordOccurrences
