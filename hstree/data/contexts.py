@@ -34,6 +34,20 @@ def ids_or_words(contexts: Any, vocabulary: Vocabulary) -> Array | list[list[str
     return [_words(context, vocabulary.words) for context in contexts]
 
 
+def word_lists(contexts: Contexts, vocabulary: Vocabulary) -> list[list[str]]:
+    """Return contexts as lists of words, also those in an array of label ids (B, n) of any n.
+
+    Raises InputError for an array that has no such ids.
+    """
+    lists = ids_or_words(contexts, vocabulary)
+    if not isinstance(lists, np.ndarray):
+        return lists
+    if lists.ndim != 2:
+        raise InputError(f"contexts of shape {lists.shape}; this model takes (B, n)")
+    check_ids(lists, len(vocabulary))
+    return [[vocabulary.words[label] for label in context] for context in lists.tolist()]
+
+
 def _words(context: Any, labels: Sequence[str]) -> list[str]:
     """Return the words of a line, a list of words, or a list or an array of label ids."""
     if isinstance(context, str):  # at the white space that separates the words of a text

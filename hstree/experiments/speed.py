@@ -130,14 +130,12 @@ def _in_turns(
                     turn["training"] = training_turn(folder, splits.train)
                 except FAILURES as error:
                     failures[name] = warn_of_failure(name, error)
+                    for by_name in speeds.values():
+                        by_name.pop(name, None)
                     continue
                 for measure, speed in turn.items():
                     speeds.setdefault(measure, {}).setdefault(name, []).append(speed)
-    measured = {
-        measure: {name: by_name[name] for name in by_name if name not in failures}
-        for measure, by_name in speeds.items()
-    }
-    return measured, failures
+    return speeds, failures
 
 
 def training_turn(

@@ -9,7 +9,7 @@ from hstree import progress
 from hstree._arrays import Bool, Float64, Int64
 from hstree._options import RANDOM_STATE, checked_count
 from hstree._text import plural
-from hstree.data.contexts import Contexts, check_ids, ids_or_words
+from hstree.data.contexts import Contexts, word_lists
 from hstree.data.corpus import Corpus
 from hstree.errors import OptionError
 from hstree.layers.base import first_columns
@@ -104,10 +104,7 @@ class Ensemble(Predictor):
         """
         words = self.spec.labels
         # Contexts as words, since label ids are those of the first model
-        lists = ids_or_words(contexts, self.vocabulary)
-        if isinstance(lists, np.ndarray):
-            check_ids(lists, len(words))
-            lists = [[words[label] for label in context] for context in lists]
+        lists = word_lists(contexts, self.vocabulary)
 
         # (B, V) log of the summed probabilities, in the first model's order of labels
         total = np.full((len(lists), len(words)), -np.inf)

@@ -59,9 +59,9 @@ MODELS = Registry(
         "lbl": "hstree.models.lbl:LanguageModel",
         "cbow": "hstree.models.cbow:CBOW",
         "skipgram": "hstree.models.skipgram:SkipGram",
-        "gru": "hstree.models.torch.model:GRU",
-        "transformer": "hstree.models.torch.model:Transformer",
-        "torch": "hstree.models.torch.model:TorchNetwork",
+        "gru": "hstree.models.torch.networks:GRU",
+        "transformer": "hstree.models.torch.networks:Transformer",
+        "torch": "hstree.models.torch.user_network:TorchNetwork",
     },
     ModelKind.of,
 )

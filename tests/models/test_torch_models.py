@@ -59,6 +59,8 @@ def spec_of(candidate, train):
         return LayerSpec(words, candidate, samples=3)
     if candidate == "adaptive":
         return LayerSpec(words, "adaptive", cutoffs="2,5", factor=2.0)
+    if candidate == "adaptive cutoffs=none":
+        return LayerSpec(words, "adaptive", cutoffs="none")
     if candidate == "gmm epsilon=0.4":
         drawn = np.random.default_rng(0).standard_normal((len(words), 4), np.float32)
         return LayerSpec(hstree.build("gmm", hstree.WordVectors(words.words, drawn), epsilon=0.4))
@@ -114,7 +116,17 @@ def plain_perplexity(model, text):
 
 
 @pytest.mark.parametrize(
-    "candidate", ["huffman", "gmm epsilon=0.4", "classes", "sampled", "nce", "adaptive", "flat"]
+    "candidate",
+    [
+        "huffman",
+        "gmm epsilon=0.4",
+        "classes",
+        "sampled",
+        "nce",
+        "adaptive",
+        "adaptive cutoffs=none",
+        "flat",
+    ],
 )
 def test_the_perplexity_is_that_of_a_plain_loop_over_the_saved_weights(candidate, texts, tmp_path):
     train, valid, test = texts

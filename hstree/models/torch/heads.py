@@ -12,8 +12,7 @@ a candidate by itself, and the keyword-only parameters of its constructor are it
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hstree._arrays import Array
-from hstree._plugins import PACKAGE, Registry, unusable
+from hstree._plugins import Registry, unusable
 from hstree.errors import OptionError
 from hstree.interop.torch import NCE, HierarchicalSoftmax, SampledSoftmax
 from hstree.interop.torch.module import TABLE_LIMIT, largest
@@ -225,19 +224,11 @@ class AdaptiveHead(TorchHead):
         return -output
 
 
-@dataclass(frozen=True)
-class HeadKind:
-    """A registered class of heads."""
-
-    name: str
-    head: type[TorchHead]
-
-    @classmethod
-    def of(cls, name: str, head: Any, package: str = PACKAGE) -> Self:
-        """Return the record of a class; PluginError when it is not a class of heads."""
-        if not (isinstance(head, type) and issubclass(head, TorchHead)):
-            raise unusable("head", name, package, "it is not a subclass of TorchHead")
-        return cls(name, head)
+def checked_class(name: str, head: Any, package: str) -> type[TorchHead]:
+    """Return a registered class; PluginError when it is not a class of heads."""
+    if not (isinstance(head, type) and issubclass(head, TorchHead)):
+        raise unusable("head", name, package, "it is not a subclass of TorchHead")
+    return head
 
 
 HEADS = Registry(
@@ -250,7 +241,7 @@ HEADS = Registry(
         "sampled": "hstree.models.torch.heads:SampledHead",
         "nce": "hstree.models.torch.heads:NCEHead",
     },
-    HeadKind.of,
+    checked_class,
 )
 
 
@@ -269,8 +260,9 @@ def check_head(spec: LayerSpec) -> type[TorchHead]:
             f"the output layer {name!r} has no PyTorch form; {', '.join(HEADS.names())} have one "
             "(tree: any tree alone)"
         )
-    head = HEADS.get(name).head
-    if spec.tree is not None and spec.tree.n_nodes <= 1:
+    head = HEADS.get(name)
+    # A tree of one node, or no clusters: every label is in one softmax
+    if spec.options.get("cutoffs") == "none" or (spec.tree and spec.tree.n_nodes <= 1):
         return FlatHead
     for option in () if spec.kind.is_head else spec.kind.options:
         if option.name not in head.options and spec.options[option.name] != option.default:

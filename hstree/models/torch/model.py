@@ -1,4 +1,4 @@
-"""Models whose hidden vectors a PyTorch network computes: `GRU`, `Transformer`, `TorchNetwork`.
+"""Base of the models whose hidden vectors a PyTorch network computes.
 
 A saved model is a folder as that of other models (`hstree.layers.saved`), with the tensors of the
 network as ``network.NAME``.
@@ -6,38 +6,31 @@ network as ``network.NAME``.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import os
 import re
 import tempfile
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Tensor, nn
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
-from hstree._files import json_hash, read_json, write_json
 from hstree._options import RANDOM_STATE, RandomState, checked_count
 from hstree._text import plural
 from hstree.data.arrays import check_tensor
-from hstree.data.contexts import Contexts, check_ids, ids_or_words, word_ids
+from hstree.data.contexts import Contexts, word_ids, word_lists
 from hstree.data.corpus import Corpus
 from hstree.data.provenance import collect_sources
 from hstree.data.vocabulary import EOS, Vocabulary
 from hstree.data.windows import ContextBatches
-from hstree.errors import FileFormatError, InputError, OptionError, TrainingError
+from hstree.errors import FileFormatError, OptionError
 from hstree.interop.torch.module import HASH_KEY
 from hstree.layers.registry import LayerSpec
 from hstree.layers.saved import Saved
@@ -49,33 +42,28 @@ from hstree.models.base import (
     Seconds,
     Size,
     Width,
-    in_sorted_order,
 )
+from hstree.models.torch.contract import first_state
 from hstree.models.torch.heads import TorchHead, check_head, new_head
-from hstree.models.torch.networks import (
-    GRUNetwork,
-    TransformerNetwork,
-    call_network,
-    check_network,
-    make_network,
-    module_spec,
+from hstree.models.torch.rates import parse_rates, train_best_rate
+from hstree.models.torch.reading import in_parts, read, read_on
+from hstree.models.torch.session import (
+    errors_in_one_line,
+    find_device,
+    require_device,
+    torch_session,
 )
-from hstree.models.torch.session import errors_in_one_line, find_device, torch_session
-from hstree.models.torch.training import NetworkTrainer, StreamBatches, in_parts, read, read_on
+from hstree.models.torch.training import NetworkTrainer, StreamBatches
 from hstree.training.scoring import BATCH
 from hstree.training.trainer import History
 from hstree.tree import Tree
 
-Dropout = Annotated[float, Meta(ge=0, lt=1)]
-Layers = Annotated[int, Meta(ge=1, le=64)]
 #: Tokens of a batch by default, on a CPU and on a GPU.
 CPU_BATCH = 512
 GPU_BATCH = 4096
 #: Number of tokens before a token on which its score depends, where a network has a state, which
 #: forgets earlier ones.
 STATE_REACH = 1 << 16
-#: Fraction of the first seconds in which the learning rates are compared.
-RATES_FRACTION = 1 / 2
 
 
 @dataclass(eq=False)
@@ -131,15 +119,7 @@ class TorchModel(BaseModel):
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):
             reason = f"is {self.device!r}; it must be auto, cpu, cuda, cuda:1 or mps"
             raise OptionError.about("device", reason)
-        self._rates: list[float] = []
-        try:
-            self._rates = [float(rate) for rate in self.rates.replace(",", " ").split()]
-            is_valid = all(rate > 0 and math.isfinite(rate) for rate in self._rates)
-        except ValueError:
-            is_valid = False
-        if not is_valid:
-            reason = f'is {self.rates!r}; it must be numbers above 0, such as "0.03,0.1,0.3"'
-            raise OptionError.about("rates", reason)
+        parse_rates(self.rates)
 
     @classmethod
     def check_setup(cls, words: Vocabulary, options: Mapping[str, Any]) -> None:
@@ -149,8 +129,8 @@ class TorchModel(BaseModel):
 
     def _check(self) -> None:
         """Raise OptionError where this machine lacks the device, or rates have no budget."""
-        self.torch_device  # noqa: B018 - found when it is first used
-        if self._rates and self.seconds is None:
+        require_device(self.device)
+        if self.rates and self.seconds is None:
             remedy = "give --seconds or --minutes (stop=hstree.Seconds(240))"
             raise OptionError.about("rates", f"is {self.rates!r}, which needs a budget; {remedy}")
 
@@ -194,10 +174,7 @@ class TorchModel(BaseModel):
     @cached_property
     def torch_device(self) -> torch.device:
         """The device; OptionError where this machine has none of that name."""
-        device = find_device(self.device)
-        if device is None:
-            raise OptionError.about("device", f"is {self.device!r}, which torch does not find here")
-        return device
+        return require_device(self.device)
 
     @cached_property
     def module(self) -> nn.Module:
@@ -238,19 +215,6 @@ class TorchModel(BaseModel):
         return {name: t.cpu().numpy() for name, t in tensors if not t.is_floating_point()}
 
     @property
-    def is_likelihood(self) -> bool:
-        """Whether the losses of training are negative log-likelihoods."""
-        return self.spec.kind.layer.is_likelihood
-
-    def first_state(self, streams: int) -> Any:
-        """Return a state of the network for some streams; OptionError where it is not usable."""
-        return check_network(self.module, self.network_name, self.dim, self.length, streams)
-
-    def call(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return the hidden vectors and the state of the network; OptionError if it fails."""
-        return call_network(self.module, self.network_name, self.dim, ids, state)
-
-    @property
     def network_name(self) -> str:
         """The name of the network in messages."""
         return getattr(self, "network", self.name)
@@ -288,18 +252,19 @@ class TorchModel(BaseModel):
         rates fall to 0 twice.
         """
         train, valid = self._read_texts(train, valid)
-        if not self._rates:
-            self._train(train, valid, checkpoints, pauses=pauses)
+        if not self.rates:
+            self.train_once(train, valid, checkpoints, pauses=pauses)
             return self
         self._check()
-        if checkpoints is not None:
-            self._train_best_rate(train, valid, Path(checkpoints))
-        else:
-            with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
-                self._train_best_rate(train, valid, Path(temporary))
+        if valid is None:
+            raise OptionError.about("rates", f"is {self.rates!r}, which needs a validation text")
+        with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
+            best = train_best_rate(self, train, valid, Path(checkpoints or temporary))
+        # What was learned, and the learning rate; the budget is still that of all rates
+        vars(self).update(vars(best) | {"seconds": self.seconds})
         return self
 
-    def _train(
+    def train_once(
         self,
         train: Corpus,
         valid: Corpus | None,
@@ -325,45 +290,6 @@ class TorchModel(BaseModel):
         default = CPU_BATCH if self.torch_device.type == "cpu" else GPU_BATCH
         size = default if self.batch_size is None else self.batch_size
         return StreamBatches(text, max(1, size // self.length), self.length)
-
-    def _train_best_rate(self, train: Corpus, valid: Corpus | None, folder: Path) -> None:
-        """Train with each rate for a part of the first seconds, then with the best on validation.
-
-        The choice is kept beside the checkpoints, so that a paused training goes on with it.
-        """
-        if valid is None:
-            raise OptionError.about("rates", f"is {self.rates!r}, which needs a validation text")
-        seconds = self.seconds or 0.0
-        changing = {"epochs", "seconds", "learning_rate"}
-        config = {name: value for name, value in self.config().items() if name not in changing}
-        texts = [[text.sha256, list(text.lines)] for text in (train, valid)]
-        key = json_hash({"model": config, "layer": self.spec.config(), "texts": texts})
-        file = folder / f"rates-{key[:16]}.json"
-        try:
-            if not file.exists():
-                self.seconds = RATES_FRACTION * seconds / len(self._rates)
-                perplexities: dict[float, float] = {}
-                for rate in self._rates:
-                    self.learning_rate = rate
-                    with suppress(TrainingError):  # of a rate that is too high
-                        self._train(train, valid, folder, pauses=True)
-                    if self.history_.interrupted:
-                        return
-                    scores = [epoch.valid or math.inf for epoch in self.history_.epochs]
-                    perplexities[rate] = min(scores, default=math.inf)
-                best = min(perplexities, key=perplexities.__getitem__)
-                others = self.seconds * (len(self._rates) - 1)
-                folder.mkdir(parents=True, exist_ok=True)
-                write_json(file, {"rate": best, "others": others})
-
-            # The best rate has the seconds that the others left
-            choice = read_json(file, dict[str, float], "remove it")
-            self.learning_rate = choice["rate"]
-            self.seconds = seconds - choice["others"]
-            self._train(train, valid, folder, pauses=True)
-            self.history_.preparation += choice["others"]
-        finally:
-            self.seconds = seconds
 
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
         """Continue to train, one batch after the other, so that the speed can be measured."""
@@ -405,7 +331,7 @@ class TorchModel(BaseModel):
 
     def reach(self, corpus: Corpus) -> int:
         """Return the number of tokens on either side of a token on which its score depends."""
-        return self.length if self.first_state(1) is None else STATE_REACH
+        return self.length if first_state(self, 1) is None else STATE_REACH
 
     def timed_calls(
         self, corpus: Corpus, batch_size: int, max_scores: int, k: int
@@ -439,14 +365,8 @@ class TorchModel(BaseModel):
 
     def _context_ids(self, contexts: Contexts) -> list[list[int]]:
         """Return contexts as lists of label ids that begin with an <eos>."""
-        lists = ids_or_words(contexts, self.vocabulary)
-        eos = self.vocabulary.index(EOS)
-        if isinstance(lists, np.ndarray):
-            if lists.ndim != 2:
-                raise InputError(f"contexts of shape {lists.shape}; this model takes (B, n)")
-            check_ids(lists, len(self.spec.labels))
-            return [[eos, *row] for row in lists.tolist()]
-        return [[eos, *word_ids(words, self.vocabulary).tolist()] for words in lists]
+        lists = word_lists(contexts, self.vocabulary)
+        return [word_ids([EOS, *words], self.vocabulary).tolist() for words in lists]
 
     def hidden(self, contexts: Contexts) -> Tensor:
         """Return the hidden vectors (B, d) after contexts."""
@@ -454,9 +374,9 @@ class TorchModel(BaseModel):
         hidden = torch.empty(len(rows), self.dim, device=self.torch_device)
         # Contexts of one length are read together
         for length in {len(row) for row in rows}:
-            places = [place for place, row in enumerate(rows) if len(row) == length]
-            ids = torch.tensor([rows[place] for place in places], device=self.torch_device)
-            hidden[places], _ = read_on(self, ids)
+            positions = [i for i, row in enumerate(rows) if len(row) == length]
+            ids = torch.tensor([rows[i] for i in positions], device=self.torch_device)
+            hidden[positions], _ = read_on(self, ids)
         return hidden
 
     @torch.no_grad()
@@ -506,143 +426,3 @@ class TorchModel(BaseModel):
                 ids = torch.cat([ids, label], 1)[:, -self.length :] if state is None else label
                 task.advance()
         return words
-
-
-@dataclass(eq=False)
-class GRU(TorchModel):
-    """Recurrent network (GRU) in PyTorch: a word from all words before it.
-
-    Parameters
-    ----------
-    layers : int
-        Number of recurrent layers.
-    dropout : float
-        Dropout probability.
-    """
-
-    name: ClassVar[str] = "gru"
-
-    _: KW_ONLY
-    layers: Layers = 1
-    dropout: Dropout = 0.1
-
-    def make_network(self) -> nn.Module:
-        """Return an untrained GRU."""
-        return with_sorted_words(
-            GRUNetwork(len(self.spec.labels), self.dim, layers=self.layers, dropout=self.dropout),
-            self.spec.labels,
-        )
-
-
-@dataclass(eq=False)
-class Transformer(TorchModel):
-    """Causal transformer in PyTorch: a word from the words before it.
-
-    Parameters
-    ----------
-    layers : int
-        Number of blocks.
-    heads : int
-        Number of attention heads, which divides `dim`.
-    positions : {"rotary", "learned"}
-        Whether queries and keys are rotated, or vectors of positions are learned.
-    dropout : float
-        Dropout probability.
-    """
-
-    name: ClassVar[str] = "transformer"
-
-    _: KW_ONLY
-    length: Width = 64
-    learning_rate: LearningRate = 0.03
-    layers: Layers = 2
-    heads: Layers = 4
-    positions: Literal["rotary", "learned"] = "rotary"
-    dropout: Dropout = 0.1
-
-    def __post_init__(self, output: Tree | LayerSpec) -> None:
-        super().__post_init__(output)
-        if self.dim % (2 * self.heads):
-            reason = f"is {self.heads}; twice as many must divide dim, which is {self.dim}"
-            raise OptionError.about("heads", reason)
-
-    def make_network(self) -> nn.Module:
-        """Return an untrained transformer."""
-        network = TransformerNetwork(
-            len(self.spec.labels),
-            self.dim,
-            layers=self.layers,
-            heads=self.heads,
-            dropout=self.dropout,
-            length=self.length,
-            learned=self.positions == "learned",
-        )
-        return with_sorted_words(network, self.spec.labels)
-
-
-def with_sorted_words(network: Any, words: Sequence[str]) -> nn.Module:
-    """Return a network whose starting word vectors do not depend on the order of the labels."""
-    with torch.no_grad():
-        drawn = network.embedding.weight.numpy()
-        network.embedding.weight.copy_(torch.from_numpy(in_sorted_order(words, drawn)))
-    model: nn.Module = network
-    return model
-
-
-@dataclass(eq=False)
-class TorchNetwork(TorchModel):
-    """Your own network in PyTorch: a word from the words before it.
-
-    Parameters
-    ----------
-    network : str
-        Function that makes it, "package.module:function" or "file.py:function", called as
-        ``function(n_words, dim, **arguments)``. It is your own code, which runs when the model is
-        trained or loaded.
-    arguments : str
-        More arguments of the function, such as "layers=2 tied=true".
-    source : str
-        SHA-256 of the file of the function, which a saved model records (default: that of the
-        present file).
-    """
-
-    name: ClassVar[str] = "torch"
-
-    _: KW_ONLY
-    network: str = ""
-    arguments: str = ""
-    source: str = ""
-
-    def __post_init__(self, output: Tree | LayerSpec) -> None:
-        super().__post_init__(output)
-        file = Path(str(module_spec(self.network).origin))
-        present = hashlib.sha256(file.read_bytes()).hexdigest()
-        if self.source not in ("", present):
-            warnings.warn(
-                f"the source of the network {self.network} has changed since the model was "
-                "trained; its results may differ",
-                stacklevel=4,
-            )
-        self.source = self.source or present
-        self._arguments: dict[str, Any] = {}
-        for pair in self.arguments.split():
-            key, equals, value = pair.partition("=")
-            if not (equals and key.isidentifier()):
-                reason = f"is {self.arguments!r}; write key=value, as in layers=2"
-                raise OptionError.about("arguments", reason)
-            self._arguments[key] = value
-            with suppress(ValueError):  # a number, true, false or null; text otherwise
-                self._arguments[key] = json.loads(value)
-
-    def _check(self) -> None:
-        """Raise OptionError also where the network cannot be made and used."""
-        super()._check()
-        self.first_state(1)
-        with torch_session(self.torch_device):
-            ids = torch.zeros(1, self.length, dtype=torch.int64, device=self.torch_device)
-            self.module.train()
-            self.call(ids, None)
-
-    def make_network(self) -> nn.Module:
-        """Return what the user's function makes."""
-        return make_network(self.network, len(self.spec.labels), self.dim, self._arguments)

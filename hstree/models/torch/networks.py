@@ -1,50 +1,114 @@
-"""Networks that read a text: a GRU, a transformer, and functions of the user that make one.
-
-A network is called as ``network(ids, state)`` with label ids (S, L) of S parallel streams, and the
-state that it returned for the tokens before them, or None. It returns the hidden vectors (S, L, d)
-that predict the token after each, and a state: a tensor, a tuple of states, or None.
-"""
+"""The networks of hstree, a GRU and a transformer, and the models that train them."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
-from importlib import import_module
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, ClassVar, Literal
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hstree._text import brief, named_error
 from hstree.errors import OptionError
-from hstree.models.torch.session import find_memory_error
+from hstree.layers.registry import LayerSpec
+from hstree.models.base import LearningRate, Width, in_sorted_order
+from hstree.models.torch.model import TorchModel
+from hstree.tree import Tree
 
+Dropout = Annotated[float, Meta(ge=0, lt=1)]
+Layers = Annotated[int, Meta(ge=1, le=64)]
 #: Standard deviation of the starting word vectors.
 EMBEDDING_SCALE = 0.1
 #: Wavelengths of rotary positions reach this many tokens.
 ROTARY_BASE = 10_000.0
 
 
+@dataclass(eq=False)
+class GRU(TorchModel):
+    """Recurrent network (GRU) in PyTorch: a word from all words before it.
+
+    Parameters
+    ----------
+    layers : int
+        Number of recurrent layers.
+    dropout : float
+        Dropout probability.
+    """
+
+    name: ClassVar[str] = "gru"
+
+    _: KW_ONLY
+    layers: Layers = 1
+    dropout: Dropout = 0.1
+
+    def make_network(self) -> nn.Module:
+        """Return an untrained GRU."""
+        words = self.spec.labels
+        return GRUNetwork(words, self.dim, layers=self.layers, dropout=self.dropout)
+
+
 class GRUNetwork(nn.Module):
     """Word vectors, then layers of gated recurrent units (Cho et al. 2014)."""
 
-    def __init__(self, n_words: int, dim: int, *, layers: int, dropout: float) -> None:
+    def __init__(self, words: Sequence[str], dim: int, *, layers: int, dropout: float) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(n_words, dim, sparse=True)
+        self.embedding = nn.Embedding(len(words), dim, sparse=True)
         between = dropout if layers > 1 else 0.0  # torch warns about dropout after the only layer
         self.recurrent = nn.GRU(dim, dim, layers, batch_first=True, dropout=between)
         self.dropout = nn.Dropout(dropout)
-        nn.init.normal_(self.embedding.weight, std=EMBEDDING_SCALE)
+        draw_word_vectors(self.embedding.weight, words)
 
     def forward(self, ids: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the hidden vectors (S, L, d), and the state of each layer (layers, S, d)."""
         hidden, state = self.recurrent(self.dropout(self.embedding(ids)), state)
         return self.dropout(hidden), state
+
+
+@dataclass(eq=False)
+class Transformer(TorchModel):
+    """Causal transformer in PyTorch: a word from the words before it.
+
+    Parameters
+    ----------
+    layers : int
+        Number of blocks.
+    heads : int
+        Number of attention heads, which divides `dim`.
+    positions : {"rotary", "learned"}
+        Whether queries and keys are rotated, or vectors of positions are learned.
+    dropout : float
+        Dropout probability.
+    """
+
+    name: ClassVar[str] = "transformer"
+
+    _: KW_ONLY
+    length: Width = 64
+    learning_rate: LearningRate = 0.03
+    layers: Layers = 2
+    heads: Layers = 4
+    positions: Literal["rotary", "learned"] = "rotary"
+    dropout: Dropout = 0.1
+
+    def __post_init__(self, output: Tree | LayerSpec) -> None:
+        super().__post_init__(output)
+        if self.dim % (2 * self.heads):
+            reason = f"is {self.heads}; twice as many must divide dim, which is {self.dim}"
+            raise OptionError.about("heads", reason)
+
+    def make_network(self) -> nn.Module:
+        """Return an untrained transformer."""
+        return TransformerNetwork(
+            self.spec.labels,
+            self.dim,
+            layers=self.layers,
+            heads=self.heads,
+            dropout=self.dropout,
+            length=self.length,
+            learned=self.positions == "learned",
+        )
 
 
 class TransformerNetwork(nn.Module):
@@ -56,7 +120,7 @@ class TransformerNetwork(nn.Module):
 
     def __init__(
         self,
-        n_words: int,
+        words: Sequence[str],
         dim: int,
         *,
         layers: int,
@@ -66,14 +130,14 @@ class TransformerNetwork(nn.Module):
         learned: bool,
     ) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(n_words, dim, sparse=True)
+        self.embedding = nn.Embedding(len(words), dim, sparse=True)
         self.position = nn.Parameter(torch.zeros(length, dim)) if learned else None
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
             Block(dim, heads, dropout, rotary=not learned) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(dim)
-        nn.init.normal_(self.embedding.weight, std=EMBEDDING_SCALE)
+        draw_word_vectors(self.embedding.weight, words)
         if self.position is not None:
             nn.init.normal_(self.position, std=EMBEDDING_SCALE)
 
@@ -134,163 +198,8 @@ def rotated(vectors: Tensor) -> Tensor:
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
 
 
-# A user's own network
-
-
-def module_spec(network: str) -> ModuleSpec:
-    """Find the module of a function, "package.module:function" or "file.py:function".
-
-    Imports are searched last in the folder of the file, or else in the current folder. Of
-    "package.module:function", this imports the packages, but not the module. Raises OptionError
-    where there is none.
-    """
-    module, _, function = network.rpartition(":")
-    if not (module and function.isidentifier()):
-        reason = f"is {network!r}; it must be package.module:function or file.py:function"
-        raise OptionError.about("network", reason)
-    is_file = module.endswith(".py")
-    # an installed program searches neither folder
-    folder = os.path.abspath(os.path.dirname(module) if is_file else "")
-    if folder not in map(os.path.abspath, sys.path):
-        sys.path.append(folder)
-    if is_file:
-        spec = spec_from_file_location(Path(module).stem, module)
-    else:
-        try:
-            spec = find_spec(module)
-        except Exception as error:  # whatever the user's packages raise
-            raise import_failure(network, error) from error
-    if spec is None or not Path(str(spec.origin)).is_file():
-        reason = (
-            f"is {network!r}, but there is no {module} here; give the path of its file, or "
-            "the name of a module in the current folder or an installed package"
-        )
-        raise OptionError.about("network", reason)
-    return spec
-
-
-def load_function(network: str) -> Callable[..., Any]:
-    """Return the function that a name means, as `module_spec` describes.
-
-    The file or the module is the user's own code, which runs. Raises OptionError if it cannot be
-    imported, or has no such function.
-    """
-    spec = module_spec(network)
-    try:
-        if network.rpartition(":")[0].endswith(".py"):
-            module = module_from_spec(spec)
-            sys.modules.setdefault(spec.name, module)
-            spec.loader.exec_module(module)  # type: ignore[union-attr]
-        else:
-            module = import_module(spec.name)
-        function: Callable[..., Any] = getattr(module, network.rpartition(":")[2])
-    except Exception as error:  # whatever the user's module raises
-        raise import_failure(network, error) from error
-    if not callable(function):
-        raise OptionError.about("network", f"is {network!r}, which is no function")
-    return function
-
-
-def import_failure(network: str, error: Exception) -> OptionError:
-    """Return the error of a network whose packages or module raise when imported."""
-    reason = f"is {network!r}, which cannot be imported: {named_error(error)}"
-    return OptionError.about("network", reason)
-
-
-def make_network(name: str, n_words: int, dim: int, arguments: dict[str, Any]) -> nn.Module:
-    """Return the network that a user's function makes; OptionError where it makes none."""
-    function = load_function(name)
-    try:
-        network = function(n_words, dim, **arguments)
-    except Exception as error:  # whatever the user's function raises
-        raise refusal(name, f"raises {named_error(error)}") from error
-    if not isinstance(network, nn.Module):
-        raise refusal(name, f"returns {brief(network)}, not a torch.nn.Module")
-    return network
-
-
-def refusal(name: str, problem: str) -> OptionError:
-    """Return the error of a network that does not do what a network must."""
-    remedy = (
-        "forward(ids (S, L), state or None) must return (hidden (S, L, dim), state or None), see "
-        "docs/torch-compare.md"
-    )
-    return OptionError(f"the network {name} {problem}; {remedy}")
-
-
 @torch.no_grad()
-def check_network(network: nn.Module, name: str, dim: int, length: int, streams: int) -> Any:
-    """Check what a network returns for some streams; return its state after them.
-
-    Raises OptionError, in one line, where it has other shapes, moves to another device, is not
-    deterministic in evaluation mode, or sees the tokens that it predicts.
-    """
-    was_training = network.training
-    network.eval()
-    parameter = next(network.parameters(), None)
-    device = torch.device("cpu") if parameter is None else parameter.device
-    ids = torch.zeros(streams, length, dtype=torch.int64, device=device)
-    hidden, state = call_network(network, name, dim, ids, None)
-    if hidden.device.type != device.type:
-        raise refusal(name, f"returns a tensor on {hidden.device}, not on {device}")
-
-    # Again, and with other tokens at the end of the streams
-    again, _ = call_network(network, name, dim, ids, None)
-    if not torch.equal(again.nan_to_num(), hidden.nan_to_num()):
-        raise refusal(name, "returns other numbers for the same ids in evaluation mode")
-    ids[:, -1] = 1
-    changed, _ = call_network(network, name, dim, ids, None)
-    if not torch.allclose(changed[:, :-1].nan_to_num(), hidden[:, :-1].nan_to_num(), atol=1e-4):
-        raise refusal(name, "is not causal: hidden vectors depend on later ids")
-    if state is not None:
-        _, later = call_network(network, name, dim, ids, state)
-        check_state(name, state, later)
-    network.train(was_training)
-    return state
-
-
-def call_network(
-    network: nn.Module, name: str, dim: int, ids: Tensor, state: Any
-) -> tuple[Tensor, Any]:
-    """Return what a network returns; OptionError if it raises, or returns other shapes.
-
-    TrainingError where its memory is not enough.
-    """
-    try:
-        result = network(ids, state)
-    except Exception as error:  # whatever the user's network raises
-        if (memory_error := find_memory_error(error)) is not None:
-            raise memory_error from error
-        raise refusal(name, f"raises {named_error(error)}") from error
-    if not (isinstance(result, tuple) and len(result) == 2 and torch.is_tensor(result[0])):
-        raise refusal(name, f"returns {brief(type(result).__name__)}, not hidden vectors and state")
-    if any(not torch.is_tensor(part) for part in flat_state(result[1])):
-        raise refusal(name, "returns a state that is no tensor, no tuple of tensors and not None")
-    hidden = result[0]
-    shape = (*ids.shape, dim)
-    if hidden.shape != shape or not hidden.is_floating_point():
-        raise refusal(name, f"returns {hidden.dtype} of shape {tuple(hidden.shape)}, not {shape}")
-    return result
-
-
-def check_state(name: str, state: Any, later: Any) -> None:
-    """Raise OptionError where the state of a network has other shapes after a later call."""
-    if [s.shape for s in flat_state(later)] != [s.shape for s in flat_state(state)]:
-        raise refusal(name, "returns a state whose shapes change from call to call")
-
-
-# States: a tensor, a tuple or a list of states, or None
-
-
-def flat_state(state: Any) -> list[Any]:
-    """Return the tensors of a state in their order."""
-    if isinstance(state, tuple | list):
-        return [tensor for part in state for tensor in flat_state(part)]
-    return [] if state is None else [state]
-
-
-def map_state(function: Callable[[Tensor], Tensor], state: Any) -> Any:
-    """Return a state with a function of each of its tensors."""
-    if isinstance(state, tuple | list):
-        return tuple(map_state(function, part) for part in state)
-    return None if state is None else function(state)
+def draw_word_vectors(vectors: Tensor, words: Sequence[str]) -> None:
+    """Draw the starting vectors (V, d) of words, which do not depend on the order of the words."""
+    nn.init.normal_(vectors, std=EMBEDDING_SCALE)
+    vectors.copy_(torch.from_numpy(in_sorted_order(words, vectors.numpy())))

@@ -10,7 +10,7 @@ import torch
 
 from hstree._parallel import n_threads
 from hstree._text import named_error, one_line
-from hstree.errors import HstreeError, TrainingError
+from hstree.errors import HstreeError, OptionError, TrainingError
 
 #: Words of torch's errors where memory is not enough, on GPUs and on a CPU.
 OUT_OF_MEMORY = re.compile("out of memory|not enough memory|can't allocate memory")
@@ -27,6 +27,14 @@ def find_device(name: str) -> torch.device | None:
         "mps": torch.backends.mps.is_available(),
     }
     return device if is_available[device.type] else None
+
+
+def require_device(name: str) -> torch.device:
+    """Return the device of a name; OptionError where this machine has none."""
+    device = find_device(name)
+    if device is None:
+        raise OptionError.about("device", f"is {name!r}, which torch does not find here")
+    return device
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Training and reading of texts by networks.
+"""Training of networks and their heads.
 
 The text is cut into parallel streams, whose tokens are read some at a time with the state carried
 over (truncated backpropagation). Adam trains the network, Adagrad on touched rows the word vectors
@@ -17,14 +17,18 @@ from torch import Tensor, nn
 
 from hstree._arrays import Array, Int64
 from hstree.data.windows import ContextBatches
-from hstree.models.torch.networks import check_state, flat_state, map_state
+from hstree.models.torch.contract import (
+    call_network,
+    check_state,
+    first_state,
+    flat_state,
+    map_state,
+)
 from hstree.training.adagrad import TINY
 from hstree.training.trainer import EpochLoop
 
 #: Maximum norm of the gradient of the network.
 MAX_NORM = 1.0
-#: Windows of a text that a network without a state reads at a time.
-WINDOWS = 32
 
 
 class RowAdagrad(torch.optim.Optimizer):
@@ -138,7 +142,7 @@ class NetworkTrainer(EpochLoop):
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
         #: The state after the last batch, for all streams, in tensors that stay.
-        self._stream_state = map_state(torch.clone, model.first_state(streams))
+        self._stream_state = map_state(torch.clone, first_state(model, streams))
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs, which falls to 0."""
@@ -164,7 +168,7 @@ class NetworkTrainer(EpochLoop):
         """Train on one batch; return its summed loss in nats. `prepared`: whether streams begin."""
         state = None if prepared else self._stream_state
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            hidden, state = self._model.call(contexts, state)
+            hidden, state = call_network(self._model, contexts, state)
         check_state(self._model.network_name, self._stream_state, state)
         loss = self.head.loss(hidden.flatten(0, 1).float(), targets)
         self._adagrad.zero_grad()
@@ -193,7 +197,7 @@ class NetworkTrainer(EpochLoop):
     @property
     def is_likelihood(self) -> bool:
         """Whether losses are negative log-likelihoods."""
-        return bool(self._model.is_likelihood)
+        return bool(self._model.spec.kind.layer.is_likelihood)
 
     def trained_arrays(self) -> dict[str, Tensor]:
         """Return the tensors of the network and the head."""
@@ -231,67 +235,3 @@ class NetworkTrainer(EpochLoop):
         """Set a tensor to saved values."""
         with torch.no_grad():
             values.copy_(torch.tensor(saved))
-
-
-@torch.no_grad()
-def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
-    """Yield the hidden vectors (n, d) after the tokens (T,) of a text, some at a time, in order.
-
-    A network with a state reads all tokens in their order. One without reads windows of the model's
-    `length`, of which the second half is new.
-    """
-    model.module.eval()
-    length = model.length
-    hidden, state = model.call(ids[None, :length], None)
-    yield hidden[0].float()
-    if state is not None:
-        for start in range(length, len(ids), length):
-            hidden, state = model.call(ids[None, start : start + length], state)
-            yield hidden[0].float()
-        return
-    step = max(1, length // 2)
-    n_read = min(length, len(ids))
-    windows = ids.unfold(0, n_read, step)[1:]
-    for start in range(0, len(windows), WINDOWS):
-        hidden, _ = model.call(windows[start : start + WINDOWS], None)
-        yield hidden[:, -step:].flatten(0, 1).float()
-    n_read += step * len(windows)
-    if n_read < len(ids):
-        hidden, _ = model.call(ids[None, n_read - length + step :], None)
-        yield hidden[0, length - step :].float()
-
-
-@torch.no_grad()
-def read_on(model: Any, ids: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-    """Return the hidden vectors (B, d) after more tokens (B, n) of texts, and the state.
-
-    A network without a state reads the last tokens of each text alone, at most `length`.
-    """
-    model.module.eval()
-    first, *others = torch.split(ids, model.length, 1)
-    hidden, state = model.call(first, state)
-    if others and state is None:
-        hidden, _ = model.call(ids[:, -model.length :], None)
-    else:
-        for part in others:
-            hidden, state = model.call(part, state)
-    return hidden[:, -1].float(), state
-
-
-def in_parts(pieces: Iterable[Tensor], size: int) -> Iterator[Tensor]:
-    """Yield rows of tensors, in their order, `size` at a time; fewer at the end."""
-    waiting: list[Tensor] = []
-    n = 0
-    for piece in pieces:
-        waiting.append(piece)
-        n += len(piece)
-        if n >= size:
-            *whole, rest = torch.split(torch.cat(waiting), size)
-            if len(rest) == size:
-                whole.append(rest)
-                rest = rest[:0]
-            yield from whole
-            waiting = [rest]
-            n = len(rest)
-    if n:
-        yield torch.cat(waiting)

@@ -1,0 +1,75 @@
+"""The choice of a learning rate: each trains for some seconds, and the best goes on."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+from hstree._files import json_hash, read_json, write_json
+from hstree.data.corpus import Corpus
+from hstree.errors import OptionError, TrainingError
+
+#: Fraction of the first seconds in which the learning rates are compared.
+RATES_FRACTION = 1 / 2
+
+
+def parse_rates(text: str) -> list[float]:
+    """Return the learning rates in a text such as "0.03,0.1,0.3"; OptionError for others."""
+    rates: list[float] = []
+    with suppress(ValueError):
+        rates = [float(rate) for rate in text.replace(",", " ").split()]
+    if text and not (rates and all(rate > 0 and math.isfinite(rate) for rate in rates)):
+        reason = f'is {text!r}; it must be numbers above 0, such as "0.03,0.1,0.3"'
+        raise OptionError.about("rates", reason)
+    return rates
+
+
+def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> Any:
+    """Return a copy of a model, trained with each rate, and on with the best on validation.
+
+    Each rate has a part of the first seconds, and the best one has what the others leave. The
+    choice is kept beside the checkpoints in `folder`, so that a paused training goes on with it.
+    The copy is that of an interrupted training, where there is one.
+    """
+    rates = parse_rates(model.rates)
+    seconds = RATES_FRACTION * model.seconds / len(rates)
+
+    # The file of the choice, by what it depends on
+    changing = {"epochs", "seconds", "learning_rate"}
+    config = {name: value for name, value in model.config().items() if name not in changing}
+    texts = [[text.sha256, list(text.lines)] for text in (train, valid)]
+    key = json_hash({"model": config, "layer": model.spec.config(), "texts": texts})
+    file = folder / f"rates-{key[:16]}.json"
+
+    if not file.exists():
+        # The lowest validation perplexity with each rate
+        perplexities: dict[float, float] = {}
+        for rate in rates:
+            trial = _copy(model, rate, seconds)
+            with suppress(TrainingError):  # of a rate that is too high
+                trial.train_once(train, valid, folder, pauses=True)
+            if trial.history_.interrupted:
+                return trial
+            scores = [epoch.valid or math.inf for epoch in trial.history_.epochs]
+            perplexities[rate] = min(scores, default=math.inf)
+        best_rate = min(perplexities, key=perplexities.__getitem__)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(file, {"rate": best_rate, "others": seconds * (len(rates) - 1)})
+
+    # The best rate continues from its checkpoint
+    choice = read_json(file, dict[str, float], "remove it")
+    best = _copy(model, choice["rate"], model.seconds - choice["others"])
+    best.train_once(train, valid, folder, pauses=True)
+    best.history_.preparation += choice["others"]
+    return best
+
+
+def _copy(model: Any, learning_rate: float, seconds: float) -> Any:
+    """Return a copy of an untrained model with another learning rate and other seconds."""
+    other = copy(model)
+    other.learning_rate = learning_rate
+    other.seconds = seconds
+    return other
