@@ -1,13 +1,13 @@
-"""Compiled code, all of it, on plain arrays: what numba compiles in place of NumPy's loops.
+"""All compiled code: functions on plain arrays that numba compiles, as alternatives to NumPy.
 
-`compiled` is the one seam. A caller asks for the module of compiled functions, and computes with
-NumPy where there is none::
+`compiled` is the only entry point. A caller gets the module of compiled functions from it, and uses
+NumPy if there is none::
 
     if (fast := compiled()) is not None and fast.is_supported(weight, hidden):
         return fast.tree_nll(...)
 
-This package imports no other one. Each function has a counterpart in NumPy, next to its callers;
-``tests/kernels`` compares all pairs, and ``docs/architecture.md`` lists how much each one gains.
+This package imports no other package of hstree. Each function has a counterpart in NumPy, next to
+its callers. ``tests/kernels`` compares both, and ``docs/architecture.md`` lists the speed-ups.
 """
 
 from hstree._arrays import NARROW

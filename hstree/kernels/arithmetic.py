@@ -1,6 +1,6 @@
-"""Arithmetic of compiled kernels: exponentials, sums over rows of a matrix, grouping, checks.
+"""Arithmetic for compiled kernels: exponentials, sums over rows of a matrix, grouping, checks.
 
-Sums run in the order of the batch, so that results do not depend on the number of threads.
+Sums are in the order of the batch, so that results do not depend on the number of threads.
 """
 
 import numpy as np
@@ -11,23 +11,23 @@ from hstree.kernels.jit import inline, jit
 ZERO = np.float32(0)
 ONE = np.float32(1)
 _TWO = np.float32(2)
-#: exp of a smaller number is zero in float32.
+#: The exp of smaller numbers is returned as zero.
 _LEAST = np.float32(-87)
 _LOG2_E = np.float32(np.log2(np.e))
-#: ln 2 in two parts: the first has few digits, so that its multiples are exact
+#: ln 2 as a sum of two parts. The first part has few digits, so that its multiples are exact.
 _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(np.log(2) - 0.693359375)
 
 
-# Functions of one number, without branches and calls, so that loops over them are vectorised.
+# Functions of one number, without branches and calls, so that loops over them can be vectorised.
 
 
 @inline
 def exp(x):
-    """Return exp(x) for x of at most 88, within 1e-7 of it; 0 below -87.
+    """Return exp(x) for x up to 88, with an error below 1e-7; 0 below -87.
 
-    ``2**n exp(r)`` with r from ``-ln 2 / 2`` to ``ln 2 / 2``: the power by its exponent bits, the
-    rest by its series.
+    Computed as ``2**n exp(r)`` with r from ``-ln 2 / 2`` to ``ln 2 / 2``: the power from its
+    exponent bits, and the other factor from its series.
     """
     is_zero = x < _LEAST
     x = max(x, _LEAST)
@@ -61,9 +61,9 @@ def log1p(x):
 
 @inline
 def flipped(bits):
-    """Return an int32 that orders as the float32 of these bits does; of that, the bits again.
+    """Map the bits of a float32 to an int32 with the same order; applied twice, return the bits.
 
-    Loops over the largest integer are vectorised, and those over the largest float are not.
+    Loops that compute a maximum are vectorised for integers, but not for floats.
     """
     return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1)))
 
@@ -71,14 +71,14 @@ def flipped(bits):
 def group(ids: Int32, n_values: int) -> tuple[Int64, Int64, Int32]:
     """Group the positions of ids (P,) by their values, from 0 to `n_values` - 1.
 
-    Returns the values (G,), each once, in the order of their first positions; the offsets of each
-    (G + 1,); and its positions (P,), ascending. O(P), without a sort.
+    Returns the distinct values (G,) in the order of their first positions, the offsets of the
+    groups (G + 1,), and the positions (P,), ascending within a group. O(P), without a sort.
     """
     values = np.empty(len(ids), np.int64)
     start = np.zeros(len(ids) + 1, np.int64)
     slot = np.empty(len(ids), np.int32)
     position = np.empty(len(ids), np.int32)
-    value_slot = np.empty(n_values, np.int32)  # only elements of values that occur are used
+    value_slot = np.empty(n_values, np.int32)  # only elements for occurring values are used
     n = _group(ids, value_slot, values, start, slot, position)
     return values[:n], start[: n + 1], position
 
@@ -98,7 +98,7 @@ def _group(ids, value_slot, values, start, slot, position):
         start[slot[p] + 1] += 1
     for g in range(n):
         start[g + 1] += start[g]
-    # Each group's offset moves on with its positions, from where the one before it ends
+    # Write the positions; the offset of a group advances with each of its positions
     for p in range(len(ids)):
         position[start[slot[p]]] = p
         start[slot[p]] += 1
@@ -108,7 +108,7 @@ def _group(ids, value_slot, values, start, slot, position):
     return n
 
 
-# Sums over rows of a matrix, four at a time: each number of the vector is read once for the four.
+# Sums over rows of a matrix, four rows at a time: each element of the vector is read once for four.
 
 
 @inline
@@ -122,7 +122,7 @@ def dot(matrix, row, vector):
 
 @inline
 def clear(vector):
-    """Make all numbers of a vector zero; a loop, since slices take numba long to compile."""
+    """Set all elements of a vector to zero; a loop, since numba compiles slices slowly."""
     for j in range(len(vector)):
         vector[j] = 0
 
@@ -171,11 +171,11 @@ def add_rows(matrix, row, scale, first, stop, total):
             total[j] += scale[p] * matrix[a, j]
 
 
-# Where NumPy raises, compiled code would read beside an array: arguments are checked before.
+# Compiled code does not check bounds as NumPy does, so arguments are checked before.
 
 
 def checked_ids(ids: Integer, n: int, least: int = 0) -> Int32:
-    """Return ids as int32; IndexError unless they are integers from `least` to n - 1."""
+    """Return ids as int32. Raises IndexError unless they are integers from `least` to n - 1."""
     ids = np.asarray(ids)
     if ids.dtype.kind not in "iu":
         raise IndexError(f"ids must be integers, not {ids.dtype}")
@@ -191,5 +191,5 @@ def check_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) ->
 
 
 def is_supported(*arrays: Array) -> bool:
-    """Return whether arrays are C-contiguous float32 in the byte order of the machine."""
+    """Return whether arrays are C-contiguous float32 in native byte order."""
     return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)

@@ -1,4 +1,4 @@
-"""Choice of the backend: NumPy, or functions that numba compiles (the extra `fast`)."""
+"""Choice of the backend: NumPy, or functions compiled by numba (the extra `fast`)."""
 
 import os
 from collections.abc import Iterator
@@ -9,22 +9,22 @@ from typing import Any
 
 from hstree.kernels.jit import numba
 
-#: Environment variable that switches compiled functions off when it is 0, and uses them for short
-#: work, too, when it is 1.
+#: Environment variable that disables compiled functions if it is 0, and enables them also for short
+#: runs if it is 1.
 VARIABLE = "HSTREE_FAST"
-#: Number of tokens in training or scoring, and seconds of training with a time limit, from which on
-#: compiling takes less time than it saves.
+#: Minimum number of tokens for training or scoring, and minimum seconds for training with a time
+#: limit, for which compiling saves more time than it takes.
 WORTH_TOKENS = 1_000_000
 WORTH_SECONDS = 60.0
 
-#: Whether NumPy computes; None before a decision.
+#: Whether NumPy is used; None if undecided.
 _numpy_only: ContextVar[bool | None] = ContextVar("hstree numpy only", default=None)
 
 
 def compiled() -> Any:
-    """Return the module of compiled functions, or None if NumPy computes.
+    """Return the module of compiled functions, or None if NumPy is used.
 
-    numba is imported by the first call that needs it.
+    The first call that needs numba imports it.
     """
     is_off = _numpy_only.get() or os.environ.get(VARIABLE) == "0"
     if is_off or numba() is None:
@@ -39,7 +39,7 @@ def backend_name() -> str:
 
 @contextmanager
 def numpy_only(condition: bool = True) -> Iterator[None]:
-    """Compute with NumPy while the body runs; nothing changes if `condition` is False."""
+    """Use NumPy while the body runs; nothing changes if `condition` is False."""
     token = _numpy_only.set(condition or _numpy_only.get())
     try:
         yield
@@ -51,21 +51,21 @@ def numpy_only(condition: bool = True) -> Iterator[None]:
 def numpy_for_short_runs(
     tokens: int, seconds: float | None = None, *, always: bool = False
 ) -> Iterator[None]:
-    """Compute with NumPy while the body runs if its work is short.
+    """Use NumPy while the body runs if the run is short.
 
     Parameters
     ----------
     tokens : int
-        Number of tokens that the work reads.
+        Number of tokens that the run reads.
     seconds : float, optional
-        Time limit of the work, which then decides instead of `tokens`.
+        Time limit of the run; if given, it decides instead of `tokens`.
     always : bool
-        Use compiled functions even for short work.
+        Whether to use compiled functions for short runs, too.
 
     Notes
     -----
-    The choice depends on nothing else, so that results do not depend on what has been compiled
-    before. An enclosing choice, by this function or by `numpy_only`, holds for the body, too.
+    The choice does not depend on earlier compilation, so that results do not depend on it either.
+    An enclosing choice, by this function or by `numpy_only`, also applies to the body.
     """
     is_short = tokens < WORTH_TOKENS if seconds is None else seconds < WORTH_SECONDS
     is_decided = always or _numpy_only.get() is not None or os.environ.get(VARIABLE) == "1"

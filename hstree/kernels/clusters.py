@@ -8,7 +8,7 @@ import numpy as np
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
 from hstree.kernels.jit import jit
 
-#: Rows that are summed in float32; sums of such pieces are float64.
+#: Number of rows that are summed in float32; sums of such pieces are added in float64.
 PIECE = 256
 
 exact_jit = partial(jit, exact=True)
@@ -18,16 +18,16 @@ exact_jit = partial(jit, exact=True)
 
 
 class WordPairs(NamedTuple):
-    """Counts of the contexts of each word, those that occur more than once."""
+    """Bigram counts of each word, for contexts that occur more than once."""
 
     start: Integer  # (V + 1,) offsets of the words
     context: Int64  # (P,)
     context_count: Int64  # (P,)
-    x_log_x: Float64  # x log x for x from 0
+    x_log_x: Float64  # table of x log x for x = 0, 1, ...
 
 
 class ClassCounts(NamedTuple):
-    """Counts by class, which moves update."""
+    """Counts by class, which are updated when a word moves."""
 
     pairs: Integer  # (contexts, C) N(v, c)
     class_total: Float64  # (C,) N(c)
@@ -43,7 +43,7 @@ def _x_log_x(x):
 def move_words(
     words: Int64, pairs: WordPairs, counts: ClassCounts, min_gain: float, rows: int
 ) -> tuple[float, int]:
-    """Move words to their best classes, one after the other; return the gain, and how many moved.
+    """Move words to their best classes, one after the other; return the gain, and number of moves.
 
     Gains are summed over `rows` contexts at a time, in the order of NumPy.
     """
@@ -64,12 +64,12 @@ def _move_words(words, pairs, counts, min_gain, rows):
         present = word_class[word]
         n = word_total[word]
 
-        # Take the word out of its class
+        # Remove the word from its class
         for p in range(start[word], start[word + 1]):
             table[context[p], present] -= count[p]
         class_total[present] -= n
 
-        # (C,) gain from the totals of the classes, then from the counts of the word's contexts
+        # (C,) gain from the class totals, then from the counts of the word's contexts
         for c in range(n_classes):
             gain[c] = _x_log_x(class_total[c]) - _x_log_x(class_total[c] + n)
         for first in range(start[word], start[word + 1], rows):
@@ -77,7 +77,7 @@ def _move_words(words, pairs, counts, min_gain, rows):
             for p in range(first, min(first + rows, start[word + 1])):
                 row = table[context[p]]
                 more = count[p]
-                # Growth of x log x; most counts are 0, where it is the same for all classes
+                # Growth of x log x; most counts are 0, for which the growth is a constant
                 alone = x_log_x[more]
                 for c in range(n_classes):
                     before = row[c]
@@ -88,7 +88,7 @@ def _move_words(words, pairs, counts, min_gain, rows):
             for c in range(n_classes):
                 gain[c] += part[c]
 
-        # The class of the largest gain, the first of equals; the old one unless the gain suffices
+        # The first class with the largest gain, or the old class if the gain is too small
         best = 0
         for c in range(1, n_classes):
             if gain[c] > gain[best]:
@@ -100,7 +100,7 @@ def _move_words(words, pairs, counts, min_gain, rows):
         else:
             best = present
 
-        # Put the word into it
+        # Add the word to that class
         for p in range(start[word], start[word + 1]):
             table[context[p], best] += count[p]
         class_total[best] += n
@@ -136,8 +136,8 @@ def _flush(piece, total):
 def clusters(start: Int64, X: Array, centres: Array, iterations: int, stop: Bool) -> Int64:
     """Return the cluster (n,) of each row by k-means within each node.
 
-    `start` (S + 1,) are the offsets of the nodes among the rows (n, d), float32; `centres`
-    (k, S, d) are changed. Without a result that has a meaning once the flag `stop` (1,) is set.
+    `start` (S + 1,) has the offsets of the nodes in the rows (n, d), float32. `centres` (k, S, d)
+    are changed. The result has no meaning once the flag `stop` (1,) is set.
     """
     branch: Int64 = _clusters(start, X, centres, iterations, stop)
     return branch
@@ -145,7 +145,7 @@ def clusters(start: Int64, X: Array, centres: Array, iterations: int, stop: Bool
 
 @jit
 def _clusters(start, X, centres, iterations, stop):
-    """Return the cluster (n,) of each row; `centres` (k, S, d), without rows, stay."""
+    """Return the cluster (n,) of each row; `centres` (k, S, d) of empty clusters stay."""
     n, d = X.shape
     k = len(centres)
     branch = np.full(n, -1)
@@ -161,8 +161,8 @@ def _clusters(start, X, centres, iterations, stop):
             for j in range(k):
                 square[j] = _dot(centres[j], s, centres[j, s])
 
-            # Put each row into the cluster of the nearest centre: |c|^2 - 2 x.c is the squared
-            # distance without |x|^2, which is the same for all centres
+            # Assign each row to the nearest centre: |c|^2 - 2 x.c is the squared distance without
+            # |x|^2, which is the same for all centres
             moved = False
             size[:] = 0
             totals[:] = 0
@@ -179,7 +179,7 @@ def _clusters(start, X, centres, iterations, stop):
                 moved |= branch[i] != best
                 branch[i] = best
 
-                # Sum up the clusters, by pieces in float32
+                # Add the row to the sum of its cluster, in float32 pieces
                 size[best] += 1
                 _add(X, i, np.float32(1), pieces[best])
                 if size[best] % PIECE == 0:

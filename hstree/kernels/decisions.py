@@ -1,11 +1,11 @@
-"""Negative log-likelihoods of a batch at a tree, and their gradients.
+"""Negative log-likelihoods of a batch over a tree, and their gradients.
 
-The formulas are those of `hstree.layers.hierarchical`, in the same order: log P of each decision,
-log P of a path as the sum over its decisions, log P of a label over its paths, and backwards the
-error of each logit. Logits become errors in place. Pairs of an item and a weight row are computed a
-few items at a time, so that they stay in the first-level cache; wide nodes by matrix products on
-one BLAS thread each. Threads share pieces of fixed sizes, so that results do not depend on the
-number of threads.
+The formulas and their order are those of `hstree.layers.hierarchical`: log P of each decision, log
+P of a path as the sum over its decisions, log P of a label over its paths, and backwards the error
+of each logit. Logits are replaced by errors in place. Pairs of an item and a weight row are
+computed for a few items at a time, so that they stay in the first-level cache. Wide nodes are
+matrix products on one BLAS thread each. Threads share pieces of fixed sizes, so that results do not
+depend on the number of threads.
 """
 
 from typing import NamedTuple
@@ -29,46 +29,46 @@ from hstree.kernels.arithmetic import (
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.layout import NO_WIDE, PARTS, Layout
 
-#: Items computed together: the weight rows of their pairs stay in the first-level cache.
+#: Number of items that are computed together, so that their weight rows stay in first-level cache.
 BLOCK = 8
-#: Items of a batch from which on several threads share it.
+#: Minimum number of items in a batch that several threads share.
 MANY_ITEMS = 2048
 
 
 class ItemResults(NamedTuple):
-    """Results of a pass for items, and for their pairs with weight rows."""
+    """Results of a forward pass for items, and for their pairs with weight rows."""
 
     nll: Float64  # (B,)
     error: Float32  # (P,) logits of pairs, then their errors
-    log_prob: Float32  # (P,) log P of a decision at the first of its pairs, 0 at the others
+    log_prob: Float32  # (P,) log P of a decision at its first pair, 0 at the other pairs
     #: (C,) log P of each code's decisions at wide nodes, then P(code) / P(label)
     code_fraction: Float64
-    grad_hidden: Float32  # (B, d); no rows where no gradients are needed
+    grad_hidden: Float32  # (B, d); no rows if no gradients are needed
 
 
 class VisitResults(NamedTuple):
-    """Results of a pass for visits of wide nodes."""
+    """Results of a forward pass for visits of wide nodes."""
 
     hidden: Array  # (v, d) hidden vectors
-    log_prob: Float64  # (D,) of decisions
+    log_prob: Float64  # (D,) log P of decisions
     probability: Float32  # softmax over the children at each visit, at `WideNodes.logit_start`
-    grad_hidden: Float32  # (n, d) gradients of hidden vectors through each piece of a node's rows
+    grad_hidden: Float32  # (n, d) gradients of hidden vectors from each piece of a node's rows
 
 
-# Pairs: decisions at nodes with two children, and with up to NARROW.
+# Pairs: decisions at nodes with up to NARROW children.
 
 
 @jit
 def _decide_pairs(first, stop, weight, bias, hidden, pairs, features, results):
-    """Write the losses of items, the errors of their pairs, and the gradients through these."""
-    # unpacked once: numba counts references to the arrays that a field holds
+    """Write the losses of items, the errors of their pairs, and the gradients from these."""
+    # Unpack once, since numba counts references to arrays in fields
     item_start, code_start, row, sign, width, branch = pairs
     feature_start, feature_pair, feature, feature_weight = features
     nll, error, log_prob, code_fraction, grad_hidden = results
     for begin in range(first, stop, BLOCK):
         end = min(begin + BLOCK, stop)
 
-        # (P,) logits q.h + b, with the weights of n-gram features
+        # (P,) logits q.h + b, including the weights of n-gram features
         for b in range(begin, end):
             p = code_start[item_start[b]]
             p_end = code_start[item_start[b + 1]]
@@ -82,7 +82,7 @@ def _decide_pairs(first, stop, weight, bias, hidden, pairs, features, results):
         if not _decide_binary(error[block], sign[block], log_prob[block]):
             _decide_narrow(error[block], width[block], branch[block], log_prob[block])
 
-        # log P of each label, and gradients weighted by the fraction of each code in it
+        # log P of each label, and gradients weighted by P(code) / P(label)
         for b in range(begin, end):
             c = item_start[b]
             c_end = item_start[b + 1]
@@ -96,10 +96,10 @@ def _decide_pairs(first, stop, weight, bias, hidden, pairs, features, results):
 def _decide_binary(logits, sign, log_prob):
     """Decide at nodes with two children: P(first) = sigmoid(logit).
 
-    Turns logits into errors, in place. Returns whether all decisions were at such nodes; the logits
-    of others stay.
+    Replaces logits by errors, in place. Returns whether all decisions are at such nodes; other
+    logits stay.
     """
-    # Two loops: LLVM vectorises each, but not both in one
+    # Two loops: LLVM vectorises each of them, but not one combined loop
     for p in range(len(logits)):
         log_prob[p] = exp(-abs(logits[p]))
     is_binary = True
@@ -120,7 +120,7 @@ def _decide_binary(logits, sign, log_prob):
 def _decide_narrow(logits, width, branch, log_prob):
     """Decide at nodes with 3 to NARROW children: a softmax over the logits of each decision.
 
-    Turns logits into errors, in place.
+    Replaces logits by errors, in place.
     """
     p = 0
     while p < len(logits):
@@ -150,8 +150,8 @@ def _decide_narrow(logits, width, branch, log_prob):
 def _sum_codes(log_prob, code_start, first, stop, error, code_fraction):
     """Return the nll of an item with the codes from `first` to `stop`; scale their errors.
 
-    `code_fraction` holds log P of the decisions at wide nodes, and then P(code) / P(label). The
-    errors of a code's pairs are multiplied by it.
+    `code_fraction` initially holds log P of the decisions at wide nodes, and afterwards
+    P(code) / P(label). The errors of a code's pairs are multiplied by this fraction.
     """
     # log P(code) = sum over its decisions
     for c in range(first, stop):
@@ -182,7 +182,7 @@ def _sum_codes(log_prob, code_start, first, stop, error, code_fraction):
 
 @inline
 def pair_gradient(begin, end, hidden, item, error, grad):
-    """Write the gradient (d,) of a weight row, from its pairs; return that of its bias."""
+    """Write the gradient (d,) of a weight row from its pairs; return the gradient of its bias."""
     clear(grad)
     add_rows(hidden, item, error, begin, end, grad)
     grad_bias = ZERO
@@ -191,12 +191,12 @@ def pair_gradient(begin, end, hidden, item, error, grad):
     return grad_bias
 
 
-# Wide nodes: a matrix product for each.
+# Wide nodes: one matrix product for each.
 
 
 @jit
 def _decide_wide(first, stop, weight, bias, wide, features, results):
-    """Write log P of decisions at wide nodes, and the softmaxes, for some parts of the visits."""
+    """Write log P of decisions at wide nodes, and softmaxes, for some parts of the visits."""
     hidden, log_prob, probability, _ = results
     ends, feature_row, feature_weight = features
     piece, part_start = wide.visits
@@ -218,7 +218,7 @@ def _decide_wide(first, stop, weight, bias, wide, features, results):
                     table[v, feature_row[f] - wide.row[i]] += feature_weight[f]
 
         for v in range(n):
-            # Add the biases; find the largest logit as an integer, which is vectorised
+            # Add the biases; find the largest logit by integer comparison, which is vectorised
             logits = table[v]
             node_bias = bias[rows]
             rank = np.int32(-(2**31))
@@ -247,7 +247,7 @@ def _decide_wide(first, stop, weight, bias, wide, features, results):
 
 @inline
 def _visit_fraction(wide, v, code_fraction):
-    """Return the sum of the fractions of the codes that a visit belongs to."""
+    """Return the sum of the fractions of the codes in a visit."""
     fraction = 0.0
     for d in range(wide.decision_start[v], wide.decision_start[v + 1]):
         fraction += code_fraction[wide.code[d]]
@@ -256,9 +256,9 @@ def _visit_fraction(wide, v, code_fraction):
 
 @inline
 def wide_gradient(p, weight, wide, code_fraction, results):
-    """Compute the gradients of piece p of the rows of wide nodes, and write those of its visits.
+    """Compute the gradients of piece p of wide nodes' rows; write the gradients of its visits.
 
-    Returns the first of the rows, their gradients (r, d), and those of their biases (r,).
+    Returns the first row, the gradients of the rows (r, d), and those of their biases (r,).
     """
     i, first, stop, n_before = wide.rows.piece[p]
     first_visit = wide.visit_start[i]
@@ -266,7 +266,7 @@ def wide_gradient(p, weight, wide, code_fraction, results):
     table = results.probability[wide.logit_start[i] : wide.logit_start[i + 1]]
     table = table.reshape(n, wide.width[i])
 
-    # (n, r) errors: P(code) / P(label) (softmax - [child taken]), summed over a visit's decisions
+    # (n, r) errors: P(code) / P(label) * (softmax - [child taken]), summed over a visit's decisions
     error = np.empty((n, stop - first), np.float32)
     grad_bias = np.empty(stop - first, np.float32)
     clear(grad_bias)
@@ -290,7 +290,7 @@ def wide_gradient(p, weight, wide, code_fraction, results):
 
 @jit
 def add_visit_gradients(row_piece, visit_start, item, visit_grad, grad_hidden):
-    """Add the gradients (n, d) of visits, which `wide_gradient` wrote, to those of their items."""
+    """Add the gradients (n, d) of visits, written by `wide_gradient`, to those of their items."""
     for p in range(len(row_piece)):
         i = row_piece[p, 0]
         n_before = row_piece[p, 3]
@@ -305,7 +305,7 @@ def add_visit_gradients(row_piece, visit_start, item, visit_grad, grad_hidden):
 
 @jit
 def _visit_errors(ends, feature_row, wide, code_fraction, probability, errors):
-    """Write the error of each feature of visits."""
+    """Write the error of each feature in visits."""
     n = 0
     for node in range(len(wide.row)):
         for v in range(wide.visit_start[node], wide.visit_start[node + 1]):
@@ -323,7 +323,7 @@ def _visit_errors(ends, feature_row, wide, code_fraction, probability, errors):
 
 @jit
 def group_sums(values, start, position, sums):
-    """Write the sums (G,) of the values at the positions of each group."""
+    """Write the sum (G,) of the values at the positions of each group."""
     for g in range(len(sums)):
         total = ZERO
         for i in range(start[g], start[g + 1]):
@@ -331,11 +331,11 @@ def group_sums(values, start, position, sums):
         sums[g] = total
 
 
-# A whole pass.
+# A complete pass.
 
 
 class ForwardPass(NamedTuple):
-    """A batch whose losses are known, and the errors from which its gradients are computed."""
+    """Losses of a batch, and the errors from which its gradients are computed."""
 
     weight: Array
     bias: Array
@@ -354,10 +354,10 @@ class ForwardPass(NamedTuple):
         *,
         with_gradients: bool = True,
     ) -> "ForwardPass":
-        """Run the forward pass of a batch, and the gradients of hidden vectors through pairs.
+        """Run the forward pass of a batch; also compute gradients of hidden vectors from pairs.
 
-        Threads share the pieces of wide nodes, and the items of a large batch: each writes to
-        places of its own.
+        Threads share the pieces of wide nodes, and the items of a large batch. Each thread writes
+        to separate elements.
         """
         pairs = layout.pairs
         wide = layout.wide
@@ -381,7 +381,7 @@ class ForwardPass(NamedTuple):
             grad_hidden=np.empty((n_gradients, d), np.float32),
         )
 
-        # Wide nodes first: the loss of an item sums over all decisions of its codes
+        # Wide nodes first, since the loss of an item includes all decisions on its codes
         if wide is not NO_WIDE:
             features = layout.visit_features
             with one_blas_thread():
@@ -424,8 +424,8 @@ class ForwardPass(NamedTuple):
 def tree_nll(weight: Array, bias: Array, hidden: Array, layout: Layout) -> Float64:
     """Return the negative log-likelihoods (B,) of the targets of a batch, in nats.
 
-    `weight` (R, d), `bias` (R,) and `hidden` (B, d) are as `is_supported` accepts them; the layout
-    is made without gradients.
+    `is_supported` must accept `weight` (R, d), `bias` (R,) and `hidden` (B, d); the layout is made
+    without gradients.
     """
     n_items = len(layout.pairs.item_start) - 1
     check_shape("hidden vectors", hidden.shape, (n_items, weight.shape[1]))

@@ -1,4 +1,4 @@
-"""The compiled functions that `hstree.kernels.compiled` returns, all in one module."""
+"""All compiled functions in one module, which `hstree.kernels.compiled` returns."""
 
 from hstree.kernels.arithmetic import is_supported
 from hstree.kernels.clusters import ClassCounts, WordPairs, clusters, move_words

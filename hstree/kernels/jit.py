@@ -1,4 +1,4 @@
-"""Decorators that compile a function by numba, and the folder that keeps the machine code."""
+"""Decorators that compile functions with numba, and the folder of cached machine code."""
 
 import atexit
 import functools
@@ -17,19 +17,19 @@ from hstree._plugins import require
 
 #: Oldest supported version of numba.
 OLDEST = "0.61"
-#: Freedoms of compiled sums: to add in another order, and to round once less.
+#: Optimisations that change the rounding of sums: reordering and fused multiply-add, for example.
 FAST_MATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
-#: Divisions follow NumPy. Nobody calls compiled functions from C.
+#: Options for numba: divisions follow NumPy, and there is no wrapper for calls from C.
 OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
-#: Free bytes of the disk below which no machine code is kept.
+#: Minimum number of free bytes on the disk for caching machine code.
 MIN_FREE = 1 << 26
-#: Permissions to write, of all users but the owner.
+#: Write permissions of all users except the owner.
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @functools.cache
 def numba() -> Any:
-    """Return numba, or None with a warning if it is not installed, too old or broken."""
+    """Return numba, or None if it is missing; warn if it is too old or broken."""
     try:
         import numba
     except Exception as error:  # numba refuses some versions of NumPy
@@ -49,13 +49,13 @@ def numba() -> Any:
 
 
 def jit(function: Any, *, exact: bool = False) -> Any:
-    """Compile a function when Python first calls it; it runs without the interpreter's lock.
+    """Compile a function when Python first calls it; it runs without the global interpreter lock.
 
-    Its machine code is kept in the cache folder. If `exact`, sums are added in the order of Python.
+    The machine code is kept in the cache folder. If `exact`, sums have the same order as in Python.
     """
     module = numba() or require("numba", at_least=OLDEST)
     folder = machine_code_folder()
-    # numba reads the folder of the cache from its configuration when a function is decorated.
+    # numba reads the cache folder from its configuration when a function is decorated
     previous = module.config.CACHE_DIR
     module.config.CACHE_DIR = str(folder or "")
     try:
@@ -71,10 +71,10 @@ def jit(function: Any, *, exact: bool = False) -> Any:
 
 
 def inline(function: Any, *, exact: bool = False) -> Any:
-    """Make a function part of the compiled functions that call it.
+    """Inline a function into the compiled functions that call it.
 
-    Python may call its `py_func` alone. Each caller compiles it again, with all functions that it
-    calls, so that a chain of such functions takes long to compile.
+    Python can only call its `py_func`. Each caller compiles it again, so that a chain of such
+    functions takes long to compile.
     """
     module = numba() or require("numba", at_least=OLDEST)
     return module.njit(
@@ -88,17 +88,17 @@ def inline(function: Any, *, exact: bool = False) -> Any:
 
 @functools.cache
 def machine_code_folder() -> Path | None:
-    """Return the folder of machine code; None if it cannot be kept.
+    """Return the folder for machine code; None if machine code cannot be kept.
 
-    It is named by numba's version and by a hash of the sources of this package, since numba looks
-    for changes in a function's own file alone.
+    The name depends on numba's version and on a hash of all sources in this package, since numba
+    detects changes only in the file of the function itself.
     """
     module = numba()
     digest = hashlib.sha256(module.__version__.encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     parent = Path(module.config.CACHE_DIR or cache_folder() / "kernels")
-    # No link remains that others could change
+    # Resolve links, which other users could change
     folder = parent.resolve() / f"hstree-{digest.hexdigest()[:16]}"
     if not is_writable(folder) or shutil.disk_usage(folder).free < MIN_FREE:
         return None
@@ -109,11 +109,11 @@ def machine_code_folder() -> Path | None:
             stacklevel=2,
         )
         return None
-    # numba makes files as the umask says.
+    # numba creates files with the permissions of the umask, so restrict them at exit
     atexit.register(lambda: deny_others(folder.rglob("*")))
     files = list(folder.rglob("*.nb?"))
     for file in files:
-        if file.stat().st_size == 0:  # what a power failure leaves
+        if file.stat().st_size == 0:  # for example, after a power failure
             file.unlink()
     if not files:
         announce_compiling()
@@ -121,12 +121,12 @@ def machine_code_folder() -> Path | None:
 
 
 def announce_compiling() -> None:
-    """Say why the first use takes long."""
+    """Report why the first use takes long."""
     progress.say("compiling kernels, once for this machine: up to half a minute")
 
 
 def changeable_by_others(folder: Path) -> Path | None:
-    """Return a path by which other users could change the content of a folder, or None.
+    """Return a path through which other users could change the content of a folder, or None.
 
     `folder` is a real path. The folder and its content must belong to this user, must not be
     writable by others and must not contain symbolic links. The folders above must belong to this
@@ -136,7 +136,7 @@ def changeable_by_others(folder: Path) -> Path | None:
     if os.name != "posix":
         return None
     user = os.geteuid()
-    # root has another number in some containers
+    # root has another user id in some containers
     trusted = {user, 0, os.stat("/").st_uid}
     for path in reversed(folder.parents):
         info = path.stat()
@@ -146,7 +146,7 @@ def changeable_by_others(folder: Path) -> Path | None:
     for path in (folder, *folder.rglob("*")):
         try:
             info = path.lstat()
-        except FileNotFoundError:  # another process renamed it
+        except FileNotFoundError:  # another process has renamed it
             continue
         is_link = stat.S_ISLNK(info.st_mode)
         if info.st_uid != user or info.st_mode & _OTHERS_WRITE or is_link:
@@ -155,7 +155,7 @@ def changeable_by_others(folder: Path) -> Path | None:
 
 
 def deny_others(paths: Iterable[Path]) -> None:
-    """Remove the permission of other users to write to files and folders."""
+    """Remove write permissions of other users from files and folders."""
     for path in paths:
         mode = path.lstat().st_mode
         if mode & _OTHERS_WRITE:

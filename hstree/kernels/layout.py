@@ -1,9 +1,9 @@
-"""Layout of a batch at a tree: which logits its decisions need, and in which order.
+"""Layout of a batch over a tree: the logits that its decisions need, and their order.
 
-The layout depends on no parameter, so that a training makes it ahead, in another thread. It divides
-the decisions as `hstree.layers.hierarchical` does. At nodes with up to `NARROW` children, every
-logit is a pair of an item and a weight row. At wide nodes, the logits of an item are one row of a
-matrix product: a visit of the node.
+The layout does not depend on parameters, so that another thread can compute it in advance during
+training. It divides decisions in the same way as `hstree.layers.hierarchical`. At nodes with up to
+`NARROW` children, every logit is a pair of an item and a weight row. At wide nodes, the logits of
+an item are one row of a matrix product, called a visit of the node.
 """
 
 from typing import NamedTuple
@@ -15,33 +15,33 @@ from hstree.kernels.arithmetic import checked_ids, group
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.ngrams import Features, checked_features, first_at_least
 
-#: Logits of a batch up to which compiled functions compute it.
+#: Maximum number of logits in a batch that compiled functions compute.
 MAX_LOGITS = 1 << 26
-#: Minimum number of visits in a piece of a wide node's forward pass. A NumPy integer, since numba
-#: compiles again for each integer of Python.
+#: Minimum number of visits in a piece of a wide node's forward pass. It is a NumPy integer, since
+#: numba compiles again for each Python integer.
 MIN_VISITS = np.int64(64)
 #: Minimum number of weight rows in a piece of a wide node's gradient.
 MIN_ROWS = np.int64(256)
 #: Maximum number of pieces of a wide node.
 MAX_PIECES = 8
-#: Parts of the pieces of all wide nodes, of about the same work. It is the maximum number of
-#: threads that share them.
+#: Number of parts with about equal work, into which the pieces of all wide nodes are divided: the
+#: maximum number of threads that share them.
 PARTS = 8
-#: Cost of the update of a weight row, in visits whose products take as long.
+#: Cost of the update of a weight row, as a number of visits whose products take as long.
 ROW_COST = 32
 
 
 class Paths(NamedTuple):
     """Paths of all labels: the arrays that `hstree.tree.codes.Codes.walk` returns."""
 
-    label_start: Integer  # (V + 1,) offsets of the labels among the codes
+    label_start: Integer  # (V + 1,) offsets of the labels in the codes
     leaf_edge: Integer  # (C,) last edge of each code
-    n_pairs: Integer  # (C,) number of its pairs
-    n_wide: Integer  # (C,) number of its decisions at wide nodes
+    n_pairs: Integer  # (C,) number of pairs of each code
+    n_wide: Integer  # (C,) number of decisions at wide nodes of each code
     parent_edge: Integer  # (E,) edge above each edge, -1 at the root
-    edge_row: Integer  # (E,) first weight row of its node
-    edge_width: Integer  # (E,) number of children of its node
-    edge_branch: Integer  # (E,) the child that it leads to, counted from 0
+    edge_row: Integer  # (E,) first weight row of the edge's node
+    edge_width: Integer  # (E,) number of children of the edge's node
+    edge_branch: Integer  # (E,) number of the child, counted from 0
 
 
 # Parts of a layout.
@@ -50,40 +50,40 @@ class Paths(NamedTuple):
 class Pairs(NamedTuple):
     """Pairs of an item and a weight row at binary and narrow nodes, one code after another.
 
-    A decision at a binary node is one pair, one at a node with k > 2 children is k pairs.
+    A decision is one pair at a binary node, and k pairs at a node with k > 2 children.
     """
 
-    item_start: Int64  # (B + 1,) offsets of the items among the codes
-    code_start: Int64  # (C + 1,) offsets of the codes among the pairs
+    item_start: Int64  # (B + 1,) offsets of the items in the codes
+    code_start: Int64  # (C + 1,) offsets of the codes in the pairs
     row: Int32  # (P,) weight row of each pair
-    #: (P,) at a binary node 1 if the first child is taken and -1 if the second is; elsewhere 0
+    #: (P,) at a binary node, 1 for the first child and -1 for the second child; otherwise 0
     sign: Float32
-    #: (P,) at the first pair of a decision at a narrow node the number of children; elsewhere 0
+    #: (P,) number of children, at the first pair of a decision at a narrow node; otherwise 0
     width: Int32
-    branch: Int32  # (P,) the child taken, where `width` is not 0
+    branch: Int32  # (P,) the child taken, if `width` is not 0
 
 
 class RowPairs(NamedTuple):
-    """The pairs by their weight rows; empty where no gradients are needed."""
+    """Pairs grouped by weight row; empty if no gradients are needed."""
 
-    rows: Int64  # (r,) the rows that occur, each once
+    rows: Int64  # (r,) distinct rows
     start: Int64  # (r + 1,) offsets of the rows in `pair`
-    pair: Int32  # (P,) pairs of one row after another, each in the order of the batch
-    item: Int32  # (P,) their items
+    pair: Int32  # (P,) pairs by row, and for each row in the order of the batch
+    item: Int32  # (P,) items of these pairs
 
 
 class WideNodes(NamedTuple):
     """Visits of wide nodes, one node after another, and the decisions at each visit.
 
-    An item visits a node once, and decides there once for each of its codes that pass the node.
+    An item visits a node once. A visit has one decision for each code of the item that passes.
     """
 
     row: Int64  # (N,) first weight row of each node
     width: Int64  # (N,) number of children
-    visit_start: Int64  # (N + 1,) offsets of the nodes among the visits
-    logit_start: Int64  # (N + 1,) offsets of the nodes among the logits of all visits
-    item: Int32  # (v,) item of each visit, ascending at a node
-    decision_start: Int64  # (v + 1,) offsets of the visits among the decisions
+    visit_start: Int64  # (N + 1,) offsets of the nodes in the visits
+    logit_start: Int64  # (N + 1,) offsets of the nodes in the logits of all visits
+    item: Int32  # (v,) item of each visit, ascending within a node
+    decision_start: Int64  # (v + 1,) offsets of the visits in the decisions
     code: Int32  # (D,) code of each decision
     branch: Int32  # (D,) the child taken
     visits: "Pieces"  # pieces of the visits, for the forward pass
@@ -101,9 +101,9 @@ class WideDecisions(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Pieces of wide nodes, divided into parts of about the same work, which threads share."""
+    """Pieces of wide nodes, divided into parts with about equal work, which threads share."""
 
-    #: (n, 4) node, first and last visit or row of it, and number of visits in the pieces before
+    #: (n, 4) node, first visit or row, end of these, and number of visits in earlier pieces
     piece: Int64
     part_start: Int64  # (PARTS + 1,) offsets of the parts in `piece`
 
@@ -113,29 +113,29 @@ class PairFeatures(NamedTuple):
 
     start: Int64  # (B + 1,) offsets of the items in `pair`; empty without features
     pair: Int32  # (f,)
-    feature: Int32  # (f,) index of each feature among all
+    feature: Int32  # (f,) index of each feature in all features
     weight: Array  # (F,) weights of all features
 
 
 class VisitFeatures(NamedTuple):
     """N-gram features that are added to the logits of visits."""
 
-    #: (v, n, 2) first and last of the features of each visit, for each length of its contexts
+    #: (v, n, 2) first feature of each visit and end of its features, for each context length
     ends: Int64
     row: Int32  # (F,) weight rows of all features
-    weight: Array  # (F,) their weights
+    weight: Array  # (F,) weights of all features
 
 
 class FeatureOccurrences(NamedTuple):
-    """Where the features of a batch occur: among those of pairs, then among those of visits."""
+    """Occurrences of the features of a batch: in pairs, then in visits."""
 
-    feature: Int64  # (f,) the features that occur, each once
+    feature: Int64  # (f,) distinct features
     start: Int64  # (f + 1,) offsets of the features in `occurrence`
     occurrence: Int32  # (n,) ascending for each feature
 
 
 class Layout(NamedTuple):
-    """Everything that the passes of a batch need to know of its decisions."""
+    """Everything about the decisions of a batch that the passes need."""
 
     pairs: Pairs
     row_pairs: RowPairs
@@ -155,7 +155,7 @@ _NONE32 = np.empty(0, np.int32)
 _ONE_OFFSET = np.zeros(1, np.int64)
 _NO_WEIGHT = np.empty(0, np.float32)
 _NO_PIECES = Pieces(np.empty((0, 4), np.int64), np.zeros(PARTS + 1, np.int64))
-#: Empty arrays for parts that the tree or the layer does not have. No function is compiled for
+#: Empty parts of a layout, if the tree or the layer has no such part; no function is compiled for
 #: them.
 NO_ROW_PAIRS = RowPairs(_NONE, _ONE_OFFSET, _NONE32, _NONE32)
 NO_WIDE = WideNodes(
@@ -190,22 +190,22 @@ def lay_out(
     ----------
     paths : Paths
     targets : int array (B,)
-        Labels.
+        Label ids.
     n_rows : int
         Number of weight rows of the tree.
     features : Features, optional
         N-gram features of the items.
     has_wide : bool
-        Whether the tree has wide nodes, so that their functions are compiled for any batch.
+        Whether the tree has wide nodes; their functions are then compiled for any batch.
     with_gradients : bool
-        Whether gradients follow.
+        Whether gradients will be computed.
     """
     ids = checked_ids(targets, len(paths.label_start) - 1)
     n_items = len(ids)
     if features is not None:
         features = checked_features(features, n_items)
 
-    # Binary and narrow nodes: the pairs, in the order of the batch and by their weight rows
+    # Binary and narrow nodes: pairs in the order of the batch, and grouped by weight row
     n_codes, n_pairs, n_wide = _count(ids, paths)
     pairs = Pairs(
         item_start=np.empty(n_items + 1, np.int64),
@@ -223,10 +223,10 @@ def lay_out(
         rows, start, pair = group(pairs.row, n_rows)
         row_pairs = RowPairs(rows, start, pair, pair_item.take(pair))
 
-    # Wide nodes: the visits of each
+    # Wide nodes: visits of each node
     wide = _wide_nodes(decisions, n_rows) if has_wide else NO_WIDE
 
-    # N-gram features at both
+    # N-gram features of pairs and visits
     pair_features = NO_PAIR_FEATURES
     visit_features = NO_VISIT_FEATURES
     occurrences = NO_OCCURRENCES
@@ -245,7 +245,7 @@ def lay_out(
 
 @jit
 def _count(targets, paths):
-    """Return the number of codes, of pairs and of decisions at wide nodes of a batch."""
+    """Return the numbers of codes, pairs and decisions at wide nodes in a batch."""
     label_start, _, code_pairs, code_wide, _, _, _, _ = paths
     n_codes = n_pairs = n_wide = 0
     for target in targets:
@@ -268,7 +268,7 @@ def _fill_pairs(targets, paths, pairs, pair_item, decisions):
             code_start[c] = stop
             stop += n_pairs[code]
 
-            # Up from the label, so that the pairs of a path are written from the last one
+            # Walk up from the label, so that the pairs of a path are written from the last
             p = stop
             edge = leaf_edge[code]
             while edge >= 0:
@@ -307,7 +307,7 @@ def _fill_pairs(targets, paths, pairs, pair_item, decisions):
 
 
 def _wide_nodes(decisions: WideDecisions, n_rows: int) -> WideNodes:
-    """Group the decisions at wide nodes by their nodes, and those of a node by their items."""
+    """Group the decisions at wide nodes by node, and within a node by item."""
     nodes, node_start, order = group(decisions.row, n_rows)
     n_nodes = len(nodes)
     n_decisions = len(order)
@@ -346,10 +346,10 @@ def _written(pieces: Pieces) -> Pieces:
 @jit
 def _fill_visits(decision_item, node_start, wide):
     """Write the visits and pieces of wide nodes; return the number of visits."""
-    # unpacked once: numba counts references to the arrays that a field holds
+    # Unpack once, since numba counts references to arrays in fields
     _, width, visit_start, logit_start, item, decision_start, _, _, _, _ = wide
     n_nodes = len(width)
-    n_visits = np.empty(n_nodes, np.int64)  # of each node
+    n_visits = np.empty(n_nodes, np.int64)  # visits of each node
     row_cost = np.empty(n_nodes, np.int64)
     v = 0
     for i in range(n_nodes):
@@ -373,10 +373,10 @@ def _fill_visits(decision_item, node_start, wide):
 
 @inline
 def _cut(length, least, cost, n_visits, pieces):
-    """Cut the lengths (N,) of wide nodes into pieces, and these into parts of about the same work.
+    """Divide the lengths (N,) of wide nodes into pieces, and pieces into parts of equal work.
 
-    `cost` (N,) is the cost of one visit or row of each node. A node is cut into `MAX_PIECES`, or
-    into pieces of `least` if that is more.
+    `cost` (N,) is the cost of one visit or row of each node. A node is divided into at most
+    `MAX_PIECES` pieces of at least `least` visits or rows.
     """
     piece, part_start = pieces
     n = 0
@@ -393,7 +393,7 @@ def _cut(length, least, cost, n_visits, pieces):
             n_before += n_visits[i]
             n += 1
 
-    # A part ends before the piece that would take it above its fraction of the work
+    # A part ends before the piece that would exceed its fraction of the work
     p = 0
     cost_so_far = 0
     for part in range(1, PARTS + 1):
@@ -421,10 +421,10 @@ def _pair_features(pairs: Pairs, features: Features) -> PairFeatures:
 
 @jit
 def _fill_pair_features(pairs, features, start, pair, feature):
-    """Write the offsets (B + 1,) of items, their pairs and the features of these.
+    """Write the offsets (B + 1,) of items, and their pairs and features; return their number.
 
-    Returns how many there are. Rows ascend down to a leaf, and have no feature of a context after
-    which no n-gram comes to a binary node above them.
+    Rows ascend on the path down to a leaf. If a binary node has no feature for a context, the nodes
+    below it have none either.
     """
     item_start, code_start, row, sign, _, _ = pairs
     number, context_start, feature_row, _ = features
@@ -453,7 +453,7 @@ def _fill_pair_features(pairs, features, start, pair, feature):
 
 @jit
 def _visit_feature_ends(wide, features):
-    """Return the ends (v, n, 2) of the features of visits, by the lengths of contexts."""
+    """Return the ranges (v, n, 2) of the features of visits, by context length."""
     number, context_start, feature_row, _ = features
     n_lengths = number.shape[1]
     ends = np.zeros((len(wide.item), n_lengths, 2), np.int64)

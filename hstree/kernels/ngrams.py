@@ -12,16 +12,16 @@ from hstree.kernels.jit import inline, jit
 class Features(NamedTuple):
     """Features of the contexts of some items, and of all contexts."""
 
-    number: Int64  # (B, n) contexts of each item by length, as numbers; -1 where there is none
-    context_start: Int64  # (C + 1,) offsets of each context among the features
-    row: Int32  # (F,) weight row of each feature, ascending for each context
+    number: Int64  # (B, n) number of each item's context, by length; -1 if it is unknown
+    context_start: Int64  # (C + 1,) offsets of the contexts in the features
+    row: Int32  # (F,) weight row of each feature, ascending within a context
     weight: Array  # (F,)
 
 
 def context_numbers(contexts: Integer, keys: Int64, start: Int64, n_labels: int) -> Int64:
-    """Return the numbers (B, n) of the last 1 to n words of contexts; -1 if there is none.
+    """Return the context numbers (B, n) of the last 1 to n words; -1 for unknown contexts.
 
-    `keys` (C,) and their offsets by length (n + 1,) are those of `NgramFeatures.contexts`.
+    `keys` (C,) and the offsets by length, `start` (n + 1,), are those of `NgramFeatures`.
     """
     number = np.full((len(contexts), len(start) - 1), -1)
     _write_numbers(np.ascontiguousarray(contexts, np.int32), keys, start, n_labels, number)
@@ -30,7 +30,7 @@ def context_numbers(contexts: Integer, keys: Int64, start: Int64, n_labels: int)
 
 @jit
 def _write_numbers(contexts, keys, start, n_labels, number):
-    """Write the numbers (B, n), up to the longest context that there is."""
+    """Write the numbers (B, n), up to the longest known context."""
     n_words = contexts.shape[1]
     for b in range(len(contexts)):
         shorter = 0
@@ -44,9 +44,9 @@ def _write_numbers(contexts, keys, start, n_labels, number):
 
 
 def checked_features(features: Features, n_items: int) -> Features:
-    """Return the features; raises ValueError or IndexError where they are not those of the items.
+    """Return the features. Raises ValueError or IndexError if they do not fit the items.
 
-    Compiled code would otherwise read outside an array.
+    Otherwise, compiled code would read outside an array.
     """
     number = features.number
     n_contexts = len(features.context_start) - 1
@@ -57,7 +57,7 @@ def checked_features(features: Features, n_items: int) -> Features:
 
 
 def no_features(n_items: int) -> Features:
-    """Return the features of items that have none."""
+    """Return an empty set of features for some items."""
     return Features(
         np.empty((n_items, 0), np.int64),
         np.zeros(1, np.int64),
@@ -68,7 +68,7 @@ def no_features(n_items: int) -> Features:
 
 @inline
 def first_at_least(values, begin, end, least):
-    """Return the first place from `begin` to `end` whose value is `least` or more, else `end`."""
+    """Return the first index from `begin` to `end` with a value of `least` or more, else `end`."""
     while begin < end:
         middle = (begin + end) // 2
         if values[middle] < least:

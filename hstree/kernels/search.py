@@ -1,4 +1,4 @@
-"""All labels of a tree: their log-probabilities, and best-first search for the most probable."""
+"""Log-probabilities of all labels of a tree, and best-first search for the most probable labels."""
 
 from functools import partial
 from typing import NamedTuple
@@ -11,16 +11,15 @@ from hstree.kernels.arithmetic import check_shape, dot
 from hstree.kernels.jit import inline, jit
 from hstree.kernels.ngrams import Features, checked_features, first_at_least, no_features
 
-#: Costs this close to the next one are equal, relative to themselves above 1: the rounding of sums
-#: over codes and depths stays below it.
+#: Costs that differ by no more than this tie (relative to their size above 1). Rounding errors in
+#: sums over codes and depths are smaller.
 TIE = 1e-12
-#: Probability that rounding may hide in what the labels met so far leave over.
+#: Bound for the rounding error in the remaining probability of labels that are not yet found.
 MASS_MARGIN = 1e-9
-#: A search ends without an answer when it has scored this fraction of the edges and
-#: `MIN_PATIENCE` more: the log-probabilities of all labels are computed then. It is twice that of
-#: NumPy's search (`hstree.layers.top_k`), whose rounds have a fixed cost. A compiled search of one
-#: context that ends at 1/4 takes 1.4 times as long as all log-probabilities (10,000 labels,
-#: d = 100).
+#: Fraction of the edges, beyond `MIN_PATIENCE`, after which a search ends without an answer; the
+#: log-probabilities of all labels are then computed. It is twice that of the search in NumPy
+#: (`hstree.layers.top_k`), whose rounds have a fixed cost. A compiled search of one context that
+#: ends at 1/4 takes 1.4 times as long as all log-probabilities (10,000 labels, d = 100).
 PATIENCE = 1 / 4
 #: Minimum number of edges that a search scores before it ends without an answer.
 MIN_PATIENCE = 96
@@ -31,7 +30,7 @@ exact_inline = partial(inline, exact=True)
 
 
 class SearchedTree(NamedTuple):
-    """Arrays of a tree, as `hstree.tree.Tree` has them."""
+    """Arrays of a tree, as in `hstree.tree.Tree`."""
 
     child_start: Int64
     child: Int64
@@ -39,7 +38,7 @@ class SearchedTree(NamedTuple):
 
 
 class SearchedCodes(NamedTuple):
-    """Codes of labels that have several, as `hstree.tree.codes.Codes` has them."""
+    """Codes of labels that have several codes, as in `hstree.tree.codes.Codes`."""
 
     label_start: Integer
     leaf_edge: Integer
@@ -53,7 +52,7 @@ class SearchedCodes(NamedTuple):
 def label_log_prob(
     logits: Array, tree: SearchedTree, n_labels: int, *, has_single_codes: bool
 ) -> Float64:
-    """Return the log-probabilities (B, V) of all labels from the logits (B, R) of all rows."""
+    """Return the log-probabilities (B, V) of all labels, given the logits (B, R) of all rows."""
     check_shape("logits", logits.shape, (len(logits), int(tree.row_start[-1])))
     out = np.empty((len(logits), n_labels))
     in_parts(
@@ -74,7 +73,7 @@ def label_log_prob(
 def _label_log_prob(first, stop, logits, child_start, child, row_start, has_single_codes, out):
     """Write the log-probabilities (V,) of all labels, for the items from `first` to `stop`.
 
-    Nodes come after their parents, so that one pass over them knows the path to each.
+    Nodes come after their parents, so that one pass suffices.
     """
     path = np.zeros(len(child_start) - 1)
     for b in range(first, stop):
@@ -104,7 +103,7 @@ def _label_log_prob(first, stop, logits, child_start, child, row_start, has_sing
 
 @exact_inline
 def _arrive(child, log_prob, path, labels, has_single_codes):
-    """Store the log-probability of the path to a child, or add it to that of a label."""
+    """Store the log-probability of the path to a node, or add it to that of a label."""
     if child >= 0:
         path[child] = log_prob
     elif has_single_codes:
@@ -133,17 +132,17 @@ def search(
     k : int
         From 1 to the number of labels.
     codes : SearchedCodes, optional
-        Of a tree with several codes per label.
+        Codes, for a tree with several codes per label.
     features : Features, optional
         N-gram features of the items.
 
     Returns
     -------
     labels : int64 array (B, k)
-        Most probable first, ties by label id.
+        The most probable first, ties by label id.
     log_prob : float64 array (B, k)
     is_done : bool array (B,)
-        False where the search took too long: the labels then have no meaning.
+        False if the search took too long: the labels then have no meaning.
     """
     check_shape("hidden vectors", hidden.shape, (len(hidden), weight.shape[1]))
     if features is None:
@@ -152,7 +151,7 @@ def search(
     n_edges = len(tree.child)
     patience = int(np.clip(MIN_PATIENCE + PATIENCE * n_edges, 0, n_edges))
     max_codes = 1
-    # room for a node's branches: a node that is wider than the patience is scored for labels alone
+    # Size of the buffer for a node's branches; only label scores need nodes wider than `patience`
     n_scores = patience
     if codes is not None:
         max_codes = int(np.diff(codes.label_start).max())
@@ -177,7 +176,7 @@ def search(
 
 @inline
 def _push(cost, child, n, new_cost, new_child):
-    """Add an entry to a heap of n, whose least cost is first."""
+    """Add an entry to a heap of n entries whose lowest cost is first."""
     at = n
     while at > 0 and cost[(at - 1) // 2] > new_cost:
         above = (at - 1) // 2
@@ -190,11 +189,11 @@ def _push(cost, child, n, new_cost, new_child):
 
 @inline
 def _pop(cost, child, n):
-    """Take the first entry out of a heap of n; return it."""
+    """Remove the first entry from a heap of n entries; return it."""
     first_cost = cost[0]
     first_child = child[0]
 
-    # The last entry moves down from the top, past entries of a lower cost
+    # Move the last entry to the top, then down past entries with lower costs
     last_cost = cost[n - 1]
     last_child = child[n - 1]
     at = 0
@@ -214,20 +213,20 @@ def _pop(cost, child, n):
 
 @inline
 def _is_apart(cost, higher):
-    """Return whether a higher cost does not tie with a cost."""
+    """Return whether a cost and a higher cost do not tie."""
     return higher - cost > TIE * max(1.0, higher)
 
 
 @inline
 def _branches(model, hidden, row, width, features, scores):
-    """Write the costs of a node's branches to `scores`, less what they share, which is returned.
+    """Write the costs of a node's branches to `scores`, minus their common part; return that part.
 
-    `features` are the numbers (n,) of an item's contexts, and the other fields of `Features`.
+    `features` are the context numbers (n,) of an item, and the other fields of `Features`.
     """
     weight, bias = model
     number, context_start, feature_row, feature_weight = features
 
-    # Logits, with the weights of n-gram features
+    # Logits, including the weights of n-gram features
     n_rows = 1 if width == 2 else width
     for i in range(n_rows):
         scores[i] = dot(weight, row + i, hidden) + bias[row + i]
@@ -259,10 +258,10 @@ def _branches(model, hidden, row, width, features, scores):
 
 @inline
 def _label_cost(model, hidden, tree, codes, features, known, label):
-    """Return the cost of a label, its probability summed over its codes, and the edges scored.
+    """Return the cost of a label, from its probability over all codes, and the edges scored.
 
-    `known` are scores, the costs (N,) of the paths to the nodes that are known, -1 for others, and
-    room for the edges of a code.
+    `known` has a buffer for scores, the costs (N,) of the paths to nodes (-1 if unknown), and a
+    buffer for the edges of a code.
     """
     child_start, children, row_start = tree
     label_start, leaf_edge, parent_edge, edge_node = codes
@@ -272,7 +271,7 @@ def _label_cost(model, hidden, tree, codes, features, known, label):
     for code in range(label_start[label], label_start[label + 1]):
         edge = leaf_edge[code]
         n = 0
-        below[0] = edge  # edges from the leaf up to a node that is known
+        below[0] = edge  # edges from the leaf up to a node with known cost
         while reached[edge_node[edge]] < 0:
             edge = parent_edge[edge]
             n += 1
@@ -280,7 +279,7 @@ def _label_cost(model, hidden, tree, codes, features, known, label):
         cost = reached[edge_node[edge]]
         for i in range(n, -1, -1):
             edge = below[i]
-            node = np.int64(edge_node[edge])  # of the type that nodes of the heap have
+            node = np.int64(edge_node[edge])  # same type as nodes on the heap
             width = child_start[node + 1] - child_start[node]
             shared = _branches(model, hidden, row_start[node], width, features, scores)
             cost += shared + scores[edge - child_start[node]]
@@ -293,10 +292,10 @@ def _label_cost(model, hidden, tree, codes, features, known, label):
 
 @jit
 def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scores, out):
-    """Write the k most probable labels of hidden vectors, and for which patience sufficed.
+    """Write the k most probable labels of hidden vectors, and whether each search was completed.
 
-    Where labels have several codes, one is scored when its first code leaves the heap; `codes` are
-    None if each label has one code, and nothing is compiled for them.
+    A label with several codes is scored when its first code leaves the heap. `codes` is None if
+    each label has one code; the code for several codes is then not compiled.
     """
     number, context_start, feature_row, feature_weight = features
     child_start, children, row_start = tree
@@ -305,11 +304,11 @@ def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scor
     # The frontier, a heap of costs and children
     cost = np.empty(patience + 1)
     child = np.empty(patience + 1, np.int64)
-    # The labels met so far, ascending in cost
+    # The labels found so far, in ascending order of cost
     best = np.empty(patience + 1)
     label = np.empty(patience + 1, np.int64)
     if codes is not None:
-        # Costs of the paths to nodes, labels that were scored, and room for the edges of a code
+        # Costs of the paths to nodes, whether labels were scored, and a buffer for a code's edges
         reached = np.empty(len(child_start) - 1)
         is_met = np.empty(len(codes[0]) - 1, np.bool_)
         below = np.empty(len(child_start), np.int64)
@@ -318,7 +317,7 @@ def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scor
         if codes is not None:
             reached[:] = -1
             is_met[:] = False
-        # Begin at the root, with all of the probability
+        # Start at the root, with a remaining probability of one
         cost[0] = 0.0
         child[0] = 0
         is_done[b] = True
@@ -327,7 +326,7 @@ def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scor
         left_over = 1.0
         n_scored = 0
         while n > 0:
-            # Stop when no label can come before the k-th or tie with it
+            # Stop when no other label can precede the k-th or tie with it
             if n_best >= k:
                 last = k
                 while last < n_best and not _is_apart(best[last - 1], best[last]):
@@ -361,7 +360,7 @@ def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scor
                 left_over -= np.exp(-path)
                 continue
 
-            # A node: push its children, unless the search has become long
+            # A node: push its children, unless the search has scored too many edges
             if codes is not None:
                 reached[node] = path
             first = child_start[node]
@@ -375,7 +374,7 @@ def _search(model, hidden, k, features, tree, codes, max_codes, patience, n_scor
                 _push(cost, child, n, total + scores[i], children[first + i])
                 n += 1
 
-        # Order labels that tie by their ids; only whole groups of ties are sorted
+        # Sort tied labels by id, one complete tie group at a time
         first = 0
         while first < k and is_done[b]:
             stop = first + 1

@@ -1,7 +1,7 @@
-"""Training steps of the log-bilinear model: forward pass, gradients and Adagrad in one.
+"""Training steps of the log-bilinear model: forward pass, gradients and Adagrad in one function.
 
-Nothing is written to memory only to be read once more: the gradient of each row is summed and
-applied at once. Sums are those of the steps in NumPy, in the order of the batch.
+The gradient of each row is summed and applied at once, without writing it to memory. Sums are the
+same as in NumPy, in the order of the batch.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from hstree.kernels.jit import inline, jit
 from hstree.kernels.layout import NO_WIDE, PARTS, Layout
 from hstree.kernels.windows import add_occurrences, write_window_sums
 
-#: Keeps a division by the root of a sum of squares finite.
+#: Constant that keeps a division by the root of a sum of squares finite.
 TINY = np.float32(1e-10)
 
 
@@ -30,7 +30,7 @@ TINY = np.float32(1e-10)
 
 @inline
 def adagrad_row(parameter, squares, row, grad, learning_rate, decay):
-    """Move a row by a step of Adagrad, after its weight decay; see `hstree.training.adagrad`."""
+    """Update a row by weight decay, then a step of Adagrad; see `hstree.training.adagrad`."""
     values = parameter[row]
     total = ZERO
     for j in range(len(grad)):
@@ -47,9 +47,9 @@ def adagrad_row(parameter, squares, row, grad, learning_rate, decay):
 
 
 class WordOccurrences(NamedTuple):
-    """Where each word occurs in the contexts (B, n) of a batch."""
+    """Occurrences of each word in the contexts (B, n) of a batch."""
 
-    words: Int64  # (w,) the words that occur, each once
+    words: Int64  # (w,) distinct words
     start: Int64  # (w + 1,) offsets of the words in `occurrence`
     occurrence: Int32  # (B n,) index b n + i of each occurrence, ascending for each word
 
@@ -63,21 +63,21 @@ class LogBilinearLayout(NamedTuple):
 
 
 def lay_out_contexts(contexts: Integer, n_words: int, tree: Layout) -> LogBilinearLayout:
-    """Return the layout of a batch with contexts (B, n) and the layout of its decisions."""
+    """Return the layout of a batch, given its contexts (B, n) and the layout of its decisions."""
     ids = checked_ids(contexts, n_words)
     return LogBilinearLayout(ids, WordOccurrences(*group(ids.ravel(), n_words)), tree)
 
 
 class RowState(NamedTuple):
-    """State of Adagrad: of words and positions, or of weight rows and their biases."""
+    """State of Adagrad for words and positions, or for weight rows and their biases."""
 
     squares: Array  # accumulated squared gradients of words, or of weight rows
     other_squares: Array  # accumulated squared gradients of positions, or of biases
-    decayed: Array  # token up to which each word or weight row has decayed
+    decayed: Array  # number of tokens up to which each word or weight row has decayed
 
 
 class Rates(NamedTuple):
-    """Learning rate and weight decay of a step."""
+    """Learning rate and weight decay for a step."""
 
     learning_rate: np.float32
     word_decay: float  # weight decay of words per token
@@ -106,7 +106,7 @@ def _update_node_row(weight, bias, state, row, grad, grad_bias, rates):
 
 @jit
 def _update_wide(first, stop, weight, bias, state, wide, code_fraction, visits, rates):
-    """Update weight rows of wide nodes, and write gradients through them, of some parts."""
+    """Update some parts of the weight rows of wide nodes, and write gradients of their visits."""
     part_start = wide.rows.part_start
     for piece in range(part_start[first], part_start[stop]):
         row, grad, grad_bias = wide_gradient(piece, weight, wide, code_fraction, visits)
@@ -116,7 +116,7 @@ def _update_wide(first, stop, weight, bias, state, wide, code_fraction, visits, 
 
 @jit
 def _update_pairs(weight, bias, state, hidden, rows, start, item, error, rates, grad):
-    """Update the weight rows of pairs; `grad` (d,) is room for the gradient of one."""
+    """Update the weight rows of pairs; `grad` (d,) is a buffer for the gradient of a row."""
     for i in range(len(rows)):
         grad_bias = pair_gradient(start[i], start[i + 1], hidden, item, error, grad)
         _update_node_row(weight, bias, state, rows[i], grad, grad_bias, rates)
@@ -124,7 +124,7 @@ def _update_pairs(weight, bias, state, hidden, rows, start, item, error, rates, 
 
 @jit
 def _update_words(embedding, position, state, occurrences, grad_hidden, rates, grad, grad_position):
-    """Update the vectors of words and positions; `grad` (d,) is room, `grad_position` is zero."""
+    """Update word and position vectors; `grad` (d,) is a buffer, and `grad_position` is zero."""
     for w in range(len(occurrences.words)):
         word = occurrences.words[w]
         clear(grad)
@@ -138,14 +138,14 @@ def _update_words(embedding, position, state, occurrences, grad_hidden, rates, g
 
 
 class LogBilinearArrays(NamedTuple):
-    """The parameters of a log-bilinear model over a tree, and their optimisers' state."""
+    """Parameters of a log-bilinear model over a tree, and the state of their optimisers."""
 
     embedding: Array  # (V, d)
     position: Array  # (n, d)
     weight: Array  # (R, d)
     bias: Array  # (R,)
-    words: RowState  # of `embedding` and `position`
-    nodes: RowState  # of `weight` and `bias`
+    words: RowState  # for `embedding` and `position`
+    nodes: RowState  # for `weight` and `bias`
 
 
 def log_bilinear_step(
@@ -153,8 +153,8 @@ def log_bilinear_step(
 ) -> ForwardPass:
     """Train on a batch, in place; return its forward pass, which has the losses.
 
-    `keep` (B, d) is the scale of each element of the hidden vectors, 0 where dropout leaves it out.
-    The weights of n-gram features are left to the caller: see `ForwardPass.feature_gradient`.
+    `keep` (B, d) is the scale of each element of the hidden vectors, 0 for dropped elements. The
+    caller updates the weights of n-gram features with `ForwardPass.feature_gradient`.
     """
     tree = layout.tree
     wide = tree.wide

@@ -1,4 +1,4 @@
-"""Sums over windows of words, and word2vec's training word by word."""
+"""Sums over windows of words, and word-by-word training as in word2vec."""
 
 from typing import NamedTuple
 
@@ -17,16 +17,16 @@ from hstree.kernels.arithmetic import (
 )
 from hstree.kernels.jit import inline, jit
 
-#: Bytes of a cache line. Rows are read faster where no line has numbers of two.
+#: Bytes in a cache line. Rows are read faster if no cache line contains parts of two rows.
 CACHE_LINE = 64
 
 
-# Sums over windows, each vector times that of its position.
+# Sums over windows, where each vector is multiplied by the vector of its position.
 
 
 @inline
 def add_window(embedding, position, words, total):
-    """Add the vectors of words (n,), each times that of its position, to `total` (d,)."""
+    """Add the vectors of words (n,), multiplied by their position vectors, to `total` (d,)."""
     n = len(words)
     for i in range(0, n - n % 4, 4):
         a, b = np.uint64(words[i]), np.uint64(words[i + 1])
@@ -63,7 +63,7 @@ def write_window_sums(embedding, position, contexts, hidden):
 
 @inline
 def add_occurrences(embedding, position, grad_hidden, word, occurrences, grad, grad_position):
-    """Add the gradients through the occurrences b n + i of a word to its own and the positions'."""
+    """Add the gradients from the occurrences b n + i of a word to those of word and positions."""
     n, d = position.shape
     for p in occurrences:
         b, i = np.uint64(p // n), np.uint64(p % n)
@@ -72,20 +72,20 @@ def add_occurrences(embedding, position, grad_hidden, word, occurrences, grad, g
             grad_position[i, j] += grad_hidden[b, j] * embedding[word, j]
 
 
-# Word by word: each prediction moves the weights before the next one.
+# Word by word: each prediction updates the weights before the next prediction.
 
 
 class LabelPaths(NamedTuple):
-    """Decisions of each label of a binary tree with one code per label."""
+    """Decisions of each label in a binary tree with one code per label."""
 
     start: Int64  # (V + 1,) offsets of the labels
     row: Int32  # (D,) weight rows, from the root down
-    sign: Float32  # (D,) 1 where the first child is taken, -1 for the second
-    room: Array  # room for one number per decision of the longest path
+    sign: Float32  # (D,) 1 for the first child, -1 for the second child
+    room: Array  # buffer with one element per decision on the longest path
 
 
 def zeros_at_cache_lines(matrix: Array) -> Array:
-    """Return zeros (n, d') for a matrix (n, d), d' being d rounded up to whole cache lines.
+    """Return zeros (n, d') for a matrix (n, d), where d' is d rounded up to whole cache lines.
 
     Each row begins at a cache line.
     """
@@ -98,7 +98,7 @@ def zeros_at_cache_lines(matrix: Array) -> Array:
 
 @inline
 def _drawn(state):
-    """Return the next state of a random generator of 64 bits, not 0 (Marsaglia 2003)."""
+    """Return the next state of a 64-bit random generator; states are not 0 (Marsaglia 2003)."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
@@ -107,7 +107,7 @@ def _drawn(state):
 
 @inline
 def _decide(nodes, path, first, stop, hidden, rate):
-    """Write `rate` times the move against the error of each decision of a path; return its loss."""
+    """Write the step of each decision on a path, `rate` times minus the error; return the loss."""
     weight, bias = nodes
     row, sign, move = path
     dot_rows(weight, bias, row[first:stop], 0, stop - first, hidden, move)
@@ -116,17 +116,17 @@ def _decide(nodes, path, first, stop, hidden, rate):
         z = sign[first + p] * move[p]
         small = exp(-abs(z))
         loss += log1p(small) - min(z, ZERO)
-        # the move against the error, sign sigmoid(-z)
+        # Minus the error is sign * sigmoid(-z)
         move[p] = rate * sign[first + p] * (small if z >= 0 else ONE) / (ONE + small)
     return loss
 
 
 @inline
 def _move_nodes(weight, rows, hidden, step, grad):
-    """Add some rows, times `step`, to `grad` (d,), and then `step` times `hidden` to them.
+    """Add some rows, times `step`, to `grad` (d,); then add `step` times `hidden` to the rows.
 
-    In one pass over the rows: skip-gram trains 1.08 times as fast as with `add_rows` and a second
-    pass.
+    One pass over the rows does both. Skip-gram trains 1.08 times as fast as with `add_rows` and a
+    second pass.
     """
     last_four = len(rows) - len(rows) % 4
     for p in range(0, last_four, 4):
@@ -151,12 +151,12 @@ def _move_nodes(weight, rows, hidden, step, grad):
 
 @inline
 def _predict(nodes, path, first, stop, hidden, rate, grad):
-    """Move the nodes of a path by a prediction; return its loss.
+    """Update the nodes on a path for one prediction; return its loss.
 
-    Its own move is added to `grad` (d,).
+    The update of the hidden vector is added to `grad` (d,).
     """
     weight, bias = nodes
-    row, _, step = path  # where moves are written
+    row, _, step = path  # `_decide` writes to `step`
     loss = _decide(nodes, path, first, stop, hidden, rate)
     _move_nodes(weight, row[first:stop], hidden, step, grad)
     for p in range(stop - first):
@@ -179,15 +179,15 @@ def train_lines(
     text : tuple
         Offsets of lines (L + 1,) and label ids (T,).
     windows : tuple
-        Largest number of words on either side, and whether each word of a window predicts by itself
-        (skip-gram) or their mean does (CBOW).
+        Maximum number of words on either side, and whether each word of a window is a prediction
+        (skip-gram) or their mean is (CBOW).
     paths : LabelPaths
     parameters : tuple
         Word vectors, node vectors and biases.
     rate : float32
         Learning rate.
     seed : uint64
-        Random seed of the window sizes, not 0.
+        Random seed for the window sizes, not 0.
     """
     start, ids = text
     text = checked_ids(start, len(ids) + 1), checked_ids(ids, len(paths[0]) - 1)
@@ -210,7 +210,7 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
     total = 0.0
     for line in range(len(start) - 1):
         for i in range(start[line], start[line + 1]):
-            # The window, of a drawn size, and the path to the target
+            # The window, whose size is drawn, and the path to the target
             state = _drawn(state)
             side = np.int64((state >> np.uint64(33)) % np.uint64(reach)) + 1
             left = max(start[line], i - side)
@@ -232,7 +232,7 @@ def _train_lines(text, windows, paths, parameters, rate, seed):
                 total += loss / n_words
                 continue
 
-            # CBOW: the mean of the window predicts it, and each word gets its part of the move
+            # CBOW: the mean of the window predicts the target; each word gets a part of the update
             clear(mean)
             clear(grad)
             fraction = ONE / np.float32(max(1, n_words))
