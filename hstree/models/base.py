@@ -1,9 +1,9 @@
-"""Base of all models: options, scores, predictions, mean vectors and saved folders.
+"""Base classes of all models: options, scores, predictions, mean vectors and saved folders.
 
-A subclass is a dataclass whose fields are the options; its constructor, the command line and the
-key of a kept run are made from them. `hstree.models.registry` lists the models by name, and
-`hstree.layers.saved` reads their folders. `hstree.models.model` has the base of the models over
-context windows, in NumPy.
+A subclass is a dataclass whose fields are the options. They define the constructor, the command
+line and the key of a cached run. `hstree.models.registry` lists models by name, and
+`hstree.layers.saved` reads their folders. `hstree.models.model` has the base class for models over
+context windows in NumPy.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from hstree.training.checkpoints import Checkpoints, checkpoint_key
 from hstree.training.trainer import EpochLoop, History
 from hstree.tree import Tree
 
-#: Model of a config that does not name one.
+#: Model for a config without a model name.
 DEFAULT_MODEL = "lbl"
 
-# Types and ranges of options that several models have.
+# Types and ranges of options in several models.
 Size = Annotated[int, Meta(ge=1, le=1 << 16)]
 Width = Annotated[int, Meta(ge=1, le=1 << 12)]
 MAX_EPOCHS = 1_000_000
@@ -54,8 +54,8 @@ LearningRate = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0)] | None
 
 
-#: Attributes for subclasses, trainers and experiments. `dir`, and completion by Tab, leave them
-#: out, so that users see `fit`, `score`, `predict` and the like.
+#: Attributes for subclasses, trainers and experiments. `dir` and tab completion leave them out, so
+#: that users see methods such as `fit`, `score` and `predict`.
 _AUTHOR_NAMES = {
     "backend",
     "check_layer",
@@ -91,7 +91,7 @@ _AUTHOR_NAMES = {
 
 
 class Predictor(ABC):
-    """What gives words probabilities: one model, or several.
+    """One model or several models that predict word probabilities.
 
     Attributes
     ----------
@@ -103,12 +103,12 @@ class Predictor(ABC):
 
     @abstractmethod
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
-        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
+        """Yield the nll in nats of every token, and whether it is OOV, in batches."""
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
-        """Score every position of a text; `details` add ln Z, where the layer has one.
+        """Score every position of a text; `details` includes ln Z, if the layer has it.
 
-        The text is a corpus or what `Corpus.of` makes one of. `TextScore.to_frame` has the score of
+        The text is anything that `Corpus.of` accepts. `TextScore.to_frame` returns the score of
         each token.
         """
         text = self.reencode(corpus)
@@ -123,36 +123,36 @@ class Predictor(ABC):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The labels in their order, with their counts."""
+        """Labels in their order, with their counts."""
         return self.spec.vocabulary
 
     def reencode(self, text: Any) -> Corpus:
-        """Return a corpus, or what `Corpus.of` makes one of, with label ids as token ids."""
+        """Return a text (anything that `Corpus.of` accepts) with label ids as token ids."""
         corpus = Corpus.of(text, self.spec.vocabulary)
         if corpus.vocabulary.words == self.spec.labels:
             return corpus
         return corpus.with_vocabulary(self.spec.vocabulary)
 
     def nll(self, corpus: Any) -> Float64:
-        """Return the nll in nats of every token in the order of the text, a float64 array (T,).
+        """Return the nll in nats of every token in text order, a float64 array (T,).
 
-        The text is a corpus or what `Corpus.of` makes one of. ``<eos>`` is included; a token
-        outside the vocabulary has the nll of ``<unk>``.
+        The text is anything that `Corpus.of` accepts. ``<eos>`` is included; a token outside the
+        vocabulary has the nll of ``<unk>``.
         """
         return np.concatenate([np.empty(0), *(nll for nll, _ in self.scored(corpus))])
 
     def perplexity(self, corpus: Any) -> float:
-        """Return the perplexity over all tokens of a text, ``<unk>`` and ``<eos>`` included.
+        """Return the perplexity over all tokens of a text, including ``<unk>`` and ``<eos>``.
 
-        The text is a corpus, the name of a file, lines, lists of tokens or label ids (`Corpus.of`).
+        The text is a corpus, a file name, lines, or lists of tokens or label ids (`Corpus.of`).
         """
         return self.score(corpus).perplexity
 
     def predict(self, contexts: Contexts, k: int = 10) -> list[list[tuple[str, float]]]:
         """Return the k most probable words of each context and their probabilities, exactly.
 
-        Contexts are lines, lists of words, or label ids; a word outside the vocabulary is read as
-        ``<unk>``. Most probable first, ties by label id.
+        Contexts are lines, lists of words, or label ids; a word outside the vocabulary counts as
+        ``<unk>``. The most probable word is first, ties by label id.
 
         Examples
         --------
@@ -168,56 +168,56 @@ class Predictor(ABC):
 
 
 class BaseModel(Predictor):
-    """Base of all models: what they share, whatever computes the hidden vectors.
+    """Base class of all models, independent of how hidden vectors are computed.
 
-    Experiments, commands and ensembles use a model through these methods alone.
+    Experiments, commands and ensembles use a model only through these methods.
 
     Parameters
     ----------
     dim : int
-        Length of the hidden vectors.
+        Length of hidden vectors.
     epochs : int
         Maximum number of epochs; 0 leaves the model untrained.
     seconds : float, optional
-        Budget of training in seconds, validations not counted; no limit by default.
+        Time limit for training in seconds, without validation (default: no limit).
     random_state : int
-        Random seed of the starting weights and of the training.
+        Random seed for the initial weights and for training.
 
     Attributes
     ----------
     spec : LayerSpec
-        The output layer, whose labels are the vocabulary.
+        Output layer, whose labels are the vocabulary.
     tree : Tree or None
-        That of the output layer.
+        Tree of the output layer.
     history_ : History
         Epochs of the last `fit`.
     texts : list of dict
-        The texts that it was trained and validated on (`hstree.data.provenance.collect_sources`).
+        Texts for training and validation (`hstree.data.provenance.collect_sources`).
     """
 
     name: ClassVar[str]
-    """The model's name in commands, files and comparisons."""
+    """Name of the model in commands, files and comparisons."""
     predicts: ClassVar[str]
     """Description of a prediction, such as "word given the words before it"."""
     is_language_model: ClassVar[bool] = False
-    """Whether it predicts a word from the words before it, and can write text."""
+    """Whether it predicts a word from the words before it, and can generate text."""
     converges: ClassVar[bool] = False
-    """Whether training may stop before its limit of epochs."""
+    """Whether training may stop before the maximum number of epochs."""
     backend: ClassVar[str] = "NumPy"
-    """What computes it."""
+    """Name of the backend."""
     more_candidates: ClassVar[tuple[str, ...]] = ()
-    """Candidates of a comparison that names none, beside those of other models."""
+    """Candidates that a comparison adds by default for this model."""
     vector_options: ClassVar[Mapping[str, Any] | None] = None
-    """Options of the model whose word vectors trees are built from; None: the model's own means."""
+    """Options of the model that trains word vectors for trees; None to use mean hidden vectors."""
 
     dim: int
     epochs: int
     random_state: int
-    # An option that not all models have
+    # An option that some models do not have
     seconds: float | None = None
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
-        # Check the options, which convert numbers of NumPy to those of Python
+        # Check the options; this converts NumPy numbers to Python numbers
         for option in read_options(type(self)):
             setattr(self, option.name, option.checked(getattr(self, option.name)))
         self.spec = output if isinstance(output, LayerSpec) else LayerSpec(output)
@@ -232,17 +232,17 @@ class BaseModel(Predictor):
     @classmethod
     @abstractmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training, without limits, from what `config` returns."""
+        """Describe a model and its training from the result of `config`, without limits."""
 
     @classmethod
     def for_vectors(cls, spec: LayerSpec, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options with the defaults of a training that is for its word vectors alone."""
+        """Return options with the defaults for training that is only for word vectors."""
         return dict(options)
 
     @classmethod
     def check_layer(cls, spec: LayerSpec, dim: int) -> None:
-        """Raise OptionError where models of this kind cannot train an output layer."""
-        # Making the layer refuses heads of PyTorch networks, and invalid options
+        """Raise OptionError if models of this kind cannot train an output layer."""
+        # Creating the layer refuses heads of PyTorch networks and invalid options
         if spec.new(dim).needs_contexts and not cls.is_language_model:
             raise OptionError(
                 f"the output layer {spec.kind.name!r} needs the words before each target; "
@@ -252,18 +252,18 @@ class BaseModel(Predictor):
 
     @classmethod
     def check_setup(cls, words: Vocabulary, options: Mapping[str, Any]) -> None:
-        """Raise OptionError where no output layer over these words can be trained here."""
+        """Raise OptionError if no output layer over these words can be trained here."""
 
     @property
     def computed_by(self) -> str:
-        """What computes it, as `History.kernels` names it."""
+        """Name of the backend, as in `History.kernels`."""
         return backend_name()
 
     @classmethod
     def select_tokens(cls, corpus: Corpus) -> Corpus:
         """Return the tokens of a corpus that models of this kind read and score.
 
-        Raises InputError where its vocabulary lacks ``<eos>``, or ``<unk>`` for words outside it.
+        Raises InputError if the vocabulary lacks ``<eos>``, or ``<unk>`` for other words.
         """
         ContextBatches(corpus, 1)
         return corpus
@@ -282,24 +282,24 @@ class BaseModel(Predictor):
         Parameters
         ----------
         train : Corpus, str, path, iterable or array
-            A corpus, the name of a file, lines, lists of tokens or label ids (`Corpus.of`).
+            A corpus, a file name, lines, or lists of tokens or label ids (`Corpus.of`).
         valid : likewise, optional
-            Decides which weights are kept.
+            Text that determines the weights to keep.
         checkpoints : path, optional
-            Folder for states of trainings, from which the same training continues.
+            Folder for checkpoints, from which the same training run continues.
         pauses : bool, default False
             Whether the same model with more `epochs` or `seconds` continues from them, too.
         """
 
     @abstractmethod
     def scored_batches(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
-        """Yield the nll in nats of every token of a corpus over the labels, and whether it is OOV.
+        """Yield the nll in nats of every token in a corpus over the labels, and whether it is OOV.
 
-        `hstree.training.scoring.BATCH` tokens at a time, in the order of the text.
+        A batch has `hstree.training.scoring.BATCH` tokens, in text order.
         """
 
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
-        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
+        """Yield the nll in nats of every token, and whether it is OOV, in batches."""
         text = self.reencode(corpus)
         with progress.task(f"scoring {text.name}", len(text), "tokens") as task:
             for nll, oov in self.scored_batches(text):
@@ -312,45 +312,45 @@ class BaseModel(Predictor):
 
     @abstractmethod
     def draw(self, contexts: Contexts, rng: np.random.Generator) -> Int64:
-        """Draw a label after each context, (B,)."""
+        """Draw a label for each context, (B,)."""
 
     @abstractmethod
     def reach(self, corpus: Corpus) -> int:
-        """Return the number of tokens on either side of a token on which its score depends."""
+        """Return how many tokens on either side of a token affect its score."""
 
     @abstractmethod
     def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
-        """Yield the hidden vectors (B, d) and the targets (B,) of a text, some at a time."""
+        """Yield the hidden vectors (B, d) and the targets (B,) of a text, in batches."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Array]:
-        """Return all trained arrays by their names in a file."""
+        """Return all trained arrays, by their names in a saved model."""
 
     @property
     def tables(self) -> Mapping[str, Array]:
-        """Other arrays of a saved model."""
+        """Other arrays in a saved model."""
         return {}
 
     @abstractmethod
     def take_over(self, saved: saved_models.Saved) -> None:
-        """Take over the arrays of a folder; FileFormatError when they do not fit the options."""
+        """Copy the arrays of a saved model. Raises FileFormatError if they do not fit options."""
 
     @abstractmethod
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
-        """Continue to train, one batch after the other, so that the speed can be measured.
+        """Continue to train, one batch after the other, to measure the speed.
 
-        Yields after each batch its number of tokens of the text, and whether the costs of batches
-        repeat from here.
+        Yields after each batch its number of tokens, and whether a period of batches ends here
+        (`TrainingHooks.period`).
         """
 
     @abstractmethod
     def timed_calls(
         self, corpus: Corpus, batch_size: int, max_scores: int, k: int
     ) -> dict[str, tuple[Callable[[int], object], int]]:
-        """Return what is measured in testing: functions of a number of positions, and the maximum.
+        """Return functions to time in testing; each takes a number of positions, up to a maximum.
 
-        ``nll`` is the probability of one word, ``top_k`` the k most probable words and
-        ``unnormalised`` one word's score, of layers that report ln Z.
+        ``nll`` is the probability of one word, ``top_k`` the k most probable words, and
+        ``unnormalised`` the score of one word, for layers that report ln Z.
 
         Parameters
         ----------
@@ -358,15 +358,15 @@ class BaseModel(Predictor):
         batch_size : int
             Maximum number of positions.
         max_scores : int
-            Maximum number of positions times words, where all words have a score.
+            Maximum number of positions times words, if all words are scored.
         k : int
         """
 
     def remove_checkpoints(self) -> None:
-        """Remove the checkpoints of the last `fit`, when its result is in a safe place."""
+        """Remove the checkpoints of the last `fit`; call it when the result is saved."""
         if self._checkpoints is not None and not self.history_.interrupted:
             self._checkpoints.remove()
-            with suppress(OSError):  # others may be in the folder of all
+            with suppress(OSError):  # the parent folder may contain other checkpoints
                 self._checkpoints.folder.parent.rmdir()
 
     def _open_checkpoints(
@@ -378,9 +378,9 @@ class BaseModel(Predictor):
         pauses: bool,
         start: Mapping[str, Array] | None = None,
     ) -> None:
-        """Open the checkpoints of a training, by the hash of all that it depends on.
+        """Open the checkpoints of a training run, by a hash of everything that determines it.
 
-        A training that pauses may continue with other limits.
+        With `pauses`, the run may continue with other limits.
         """
         self._checkpoints = None
         if folder is not None:
@@ -390,9 +390,9 @@ class BaseModel(Predictor):
             self._checkpoints = Checkpoints(folder, key)
 
     def _run(self, trainer: EpochLoop, train: ContextBatches, valid: ContextBatches | None) -> None:
-        """Train with the checkpoints that are open.
+        """Train with the open checkpoints.
 
-        A training that fails lets other processes remove its checkpoints, too.
+        The checkpoints are released also after an error, so that other processes can remove them.
         """
         try:
             self.history_ = trainer.fit(train, valid, self._checkpoints)
@@ -402,7 +402,7 @@ class BaseModel(Predictor):
         self.history_.kernels = self.computed_by
 
     def _read_texts(self, train: Any, valid: Any) -> tuple[Corpus, Corpus | None]:
-        """Return texts as corpora; those in memory and files get the labels as vocabulary."""
+        """Return texts as corpora; texts that are not yet a corpus get the labels as vocabulary."""
         if not isinstance(train, Corpus):
             train = Corpus.of(train, self.spec.vocabulary)
         if not isinstance(valid, Corpus | None):
@@ -410,10 +410,10 @@ class BaseModel(Predictor):
         return train, valid
 
     def mean_predicted_vectors(self, corpus: Any) -> WordVectors:
-        """Return each label's mean hidden vector over the positions where it is the target.
+        """Return the mean hidden vector of each label over the positions where it is the target.
 
-        The features of Mnih & Hinton (2008, section 4). A label that is never a target gets the
-        mean over all labels that are. Counts are those of the text.
+        These are the features of Mnih & Hinton (2008, section 4). A label that is never a target
+        gets the mean over all other labels. Counts are those of the text.
         """
         corpus = Corpus.of(corpus, self.spec.vocabulary)
         total = np.zeros((len(self.spec.labels), self.dim))
@@ -425,7 +425,7 @@ class BaseModel(Predictor):
             total[labels] += slot_sums(hidden.astype(np.float64), slot, len(labels))
             occurrences[labels] += np.bincount(slot)
 
-        # Means; labels that are never a target get the mean of the others
+        # Means; labels that are never a target get the mean over the other labels
         vectors = total / np.maximum(occurrences, 1)[:, None]
         vectors[occurrences == 0] = vectors[occurrences > 0].mean(axis=0)
         source = self._source("mean predicted vectors", corpus, corpus=corpus.source)
@@ -433,14 +433,14 @@ class BaseModel(Predictor):
         return WordVectors(self.spec.labels, vectors, counts=occurrences, source=source)
 
     def _source(self, kind: str, corpus: Corpus, /, **more: object) -> dict[str, object]:
-        """Return the record of word vectors, with the texts of layer, training and corpus."""
+        """Return the record for word vectors, with the texts of layer, training and corpus."""
         texts = collect_sources([self.spec.provenance, self.texts, corpus.record])
         return {"kind": kind, **more, "texts": texts}
 
     def config(self) -> dict[str, Any]:
         """Return the model's name, unless it is the default, and the values of its options.
 
-        Options that are None by default and not set are left out.
+        Options that are None by default are left out if they are not set.
         """
         config = {} if self.name == DEFAULT_MODEL else {"model": self.name}
         for option in read_options(type(self)):
@@ -450,10 +450,9 @@ class BaseModel(Predictor):
         return config
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model as a folder (`hstree.layers.saved`); FileFormatError if it cannot be.
+        """Write the model to a folder (`hstree.layers.saved`). Raises FileFormatError on failure.
 
-        Files of these names are replaced together: a process that is killed here leaves the old
-        model or the new one.
+        All files are replaced together: a process that is killed leaves the old or the new model.
         """
         # Arrays, then the options with the hash of these arrays
         weights = tensors_to_bytes({**self.parameters(), **self.tables})
@@ -472,14 +471,14 @@ class BaseModel(Predictor):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a model of this class from its folder; FileFormatError if there is none."""
+        """Read a model of this class from its folder. Raises FileFormatError if there is none."""
         return cls.from_saved(saved_models.read(folder))
 
     @classmethod
     def from_saved(cls, saved: saved_models.Saved) -> Self:
-        """Make a model of what a folder holds.
+        """Make a model from the content of a folder.
 
-        Raises FileFormatError when it is of another class, or the weights do not fit the options.
+        Raises FileFormatError when the model has another class, or weights do not fit the options.
         """
         options = dict(saved.config)
         if (name := options.pop("model", DEFAULT_MODEL)) != cls.name:
@@ -488,7 +487,7 @@ class BaseModel(Predictor):
                 "load it with hstree.load_model"
             )
 
-        # Whatever options and weights a damaged folder holds, the error names the folder
+        # All errors from a damaged folder name the folder
         try:
             new: Callable[..., Self] = cls
             model = new(saved.spec, **options)
@@ -503,9 +502,9 @@ class BaseModel(Predictor):
 
 
 def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
-    """Give drawn rows to words in sorted order; return them in the order of `words`.
+    """Assign drawn rows to words in sorted order; return the rows in the order of `words`.
 
-    So models over the same words start from the same vectors, however a layer orders its labels.
+    Models over the same words therefore start from the same vectors, for any order of labels.
     """
     rows = np.empty_like(drawn)
     rows[sorted(range(len(words)), key=words.__getitem__)] = drawn
@@ -513,6 +512,6 @@ def in_sorted_order(words: Sequence[str], drawn: Array) -> Array:
 
 
 def is_binary(spec: LayerSpec) -> bool:
-    """Return whether an output layer is a tree of two children per node and one code per word."""
+    """Return whether an output layer is a binary tree with one code per word."""
     tree = spec.tree if spec.is_plain_tree else None
     return tree is not None and tree.has_single_codes and bool((tree.edge_width == 2).all())

@@ -1,4 +1,4 @@
-"""Ensemble: the mean of the probabilities of several trained models over the same words."""
+"""Ensemble: the mean probability of several trained models over the same words."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,37 +16,37 @@ from hstree.layers.base import first_columns
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import BaseModel, Predictor
 
-#: Maximum number of words before a sampled one that a model gets.
+#: Maximum number of context words that a model receives for sampling.
 MAX_CONTEXT = 1 << 12
 
 
 def mean_probability(nlls: Sequence[Float64]) -> Float64:
-    """Return the nll of the mean of several models' probabilities of the same tokens, (T,)."""
+    """Return the nll (T,) of the mean probability, given the nll of each model."""
     mean: Float64 = np.log(len(nlls)) - np.logaddexp.reduce([-nll for nll in nlls], axis=0)
     return mean
 
 
 class Ensemble(Predictor):
-    """Several trained models; the mean of their probabilities.
+    """Ensemble of trained models that averages their probabilities.
 
-    Each has been trained by itself, with a tree, a layer, sizes and a random state of its own. They
-    have the same words, not necessarily in the same order.
+    Each model was trained separately, and may have its own tree, layer, sizes and random state. The
+    models have the same words, but not necessarily in the same order.
 
     Parameters
     ----------
     models : sequence of Model
-        Language models, one or more. The first gives the order of the labels.
+        One or more language models. The first model determines the order of labels.
 
     Attributes
     ----------
     models : list of Model
     spec : LayerSpec
-        The first model's, whose labels are the vocabulary.
+        Output layer of the first model, whose labels are the vocabulary.
 
     Raises
     ------
     OptionError
-        When there is none, one is no language model, or their words differ.
+        When there is no model, a model is not a language model, or their words differ.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Ensemble(Predictor):
         if not self.models:
             raise OptionError("an ensemble needs at least one model")
 
-        # Models may order their labels differently, but have the same words
+        # Check that models have the same words; the order of labels may differ
         for number, model in enumerate(self.models, 1):
             if not isinstance(model, BaseModel) or not model.is_language_model:
                 kind = model.name if isinstance(model, BaseModel) else type(model).__name__
@@ -75,10 +75,10 @@ class Ensemble(Predictor):
                     f"{len(first.spec.labels):,}, not the same; train all over one vocabulary"
                 )
 
-        # What users see of the labels is that of the first model
+        # Users see the label order of the first model
         self.spec: LayerSpec = first.spec
         self.predicts = first.predicts
-        #: (V,) label of the first model of each label of a model
+        #: for each model, (V,) label id in the first model of each of its labels
         self._labels = [
             np.array([first_label[word] for word in model.spec.labels]) for model in self.models
         ]
@@ -87,11 +87,11 @@ class Ensemble(Predictor):
         return f"{type(self).__name__}({plural(len(self.models), 'model')})"
 
     def scored(self, corpus: Any) -> Iterator[tuple[Float64, Bool]]:
-        """Yield the nll in nats of every token and whether it is OOV, some tokens at a time."""
+        """Yield the nll in nats of every token, and whether it is OOV, in batches."""
         text = Corpus.of(corpus, self.vocabulary)
         scores = [model.scored_batches(model.reencode(text)) for model in self.models]
         with progress.task(f"scoring {text.name}", len(text), "tokens") as task:
-            # The models score as many tokens at a time
+            # All models use the same batch size
             for batches in zip(*scores, strict=True):
                 nlls = [nll for nll, _ in batches]
                 yield mean_probability(nlls), batches[0][1]
@@ -100,10 +100,10 @@ class Ensemble(Predictor):
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V).
 
-        Contexts are lines, lists of words or of label ids, or an array (B, n) of them of any n.
+        Contexts are lines, lists of words or of label ids, or an array (B, n) of these for any n.
         """
         words = self.spec.labels
-        # Contexts as words, since label ids are those of the first model
+        # Convert contexts to words, since label ids are those of the first model
         lists = word_lists(contexts, self.vocabulary)
 
         # (B, V) log of the summed probabilities, in the first model's order of labels
@@ -116,8 +116,8 @@ class Ensemble(Predictor):
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k).
 
-        They are found among all words: a search of each model's tree by itself would miss words
-        whose mean is high.
+        All words are scored, since a search in the tree of each model would miss words with a high
+        mean.
         """
         k = checked_count("k", k)
         log_prob = self.log_prob(contexts)
@@ -126,7 +126,7 @@ class Ensemble(Predictor):
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
     ) -> list[str]:
-        """Write `length` words, each drawn given the ones before it, by one of the models.
+        """Sample `length` words one after the other, each from a randomly chosen model.
 
         Raises OptionError when `length` is negative or `random_state` out of range.
         """
@@ -135,7 +135,7 @@ class Ensemble(Predictor):
         words = list(context)
         with progress.task("sampling", length, "words") as task:
             for _ in range(length):
-                # Drawing a model, then a word, draws from the mean of their distributions
+                # Drawing a model and then a word is drawing from the mean distribution
                 model = self.models[rng.integers(len(self.models))]
                 words.append(model.spec.labels[model.draw([words[-MAX_CONTEXT:]], rng)[0]])
                 task.advance()

@@ -1,9 +1,10 @@
 """Log-bilinear language model (LBL) of Mnih & Hinton (2007; 2008, section 2).
 
 The hidden vector is ``sum_i C_i r(w_i)`` over the last n words, with a diagonal (default) or full
-matrix C_i for each position. It is trained in minibatches by Adagrad on touched rows; the learning
-rate is halved when the validation perplexity stalls. Starting vectors, the order of the text and
-the dropout depend on the random seed and the text alone, so that all output layers get the same.
+matrix C_i for each position. Training uses minibatches and Adagrad on touched rows; the learning
+rate is halved when the validation perplexity stalls. Initial vectors, the order of the text and
+dropout depend only on the random seed and the text, so that they are the same for all output
+layers.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from hstree.training.scoring import ContextModel
 from hstree.training.trainer import Trainer
 from hstree.tree import Tree
 
-#: Standard deviation of the starting word vectors.
+#: Standard deviation of the initial word vectors.
 EMBEDDING_SCALE = 0.1
-#: Weight decay of a whole text, by default: a longer text outweighs the penalty, as data outweigh
-#: a prior. Measured from 11,000 to 12.7 million tokens (docs/results/tried.md).
+#: Default weight decay, summed over the text: the penalty loses weight in a longer text, like a
+#: prior. Measured from 11,000 to 12.7 million tokens (docs/results/tried.md).
 TEXT_DECAY = 14.0
-#: A validation perplexity that falls by less than this fraction has stalled.
+#: Minimum fraction by which the validation perplexity must fall, or else it has stalled.
 STALL = 0.002
-#: Training stops after this many epochs in a row without an improvement.
+#: Number of consecutive epochs without an improvement after which training stops.
 PATIENCE = 3
 #: Minimum fraction by which an improvement lowers the validation perplexity.
 MIN_IMPROVEMENT = 0.0005
@@ -58,9 +59,9 @@ MIN_IMPROVEMENT = 0.0005
 
 @dataclass(eq=False)
 class LanguageModel(Model["LogBilinear"]):
-    """Log-bilinear language model: a word from the words before it.
+    """Log-bilinear language model: predicts a word from the words before it.
 
-    `dim`, `epochs`, `learning_rate` and `random_state` are those of every `Model`.
+    See `Model` for `dim`, `epochs`, `learning_rate` and `random_state`.
 
     Parameters
     ----------
@@ -69,12 +70,12 @@ class LanguageModel(Model["LogBilinear"]):
     context : int
         Number of words before the target.
     full : bool
-        Full position matrices instead of diagonal ones.
+        Whether position matrices are full instead of diagonal.
     dropout : float
-        Probability that an element of a hidden vector is left out in training.
+        Dropout probability for elements of hidden vectors.
     weight_decay : float, optional
-        L2 penalty on word and output vectors, per token. On the scale of PyTorch's, whose losses
-        are means over tokens. Default: 14 divided by the number of training tokens.
+        L2 penalty on word and output vectors per token, on the scale of PyTorch, where losses are
+        means over tokens (default: 14 divided by the number of training tokens).
 
     Examples
     --------
@@ -106,20 +107,20 @@ class LanguageModel(Model["LogBilinear"]):
         return ContextBatches(self.reencode(corpus), self.context)
 
     def trainer(self, train: ContextBatches) -> LogBilinearTrainer:
-        """Return a trainer that continues from the present parameters."""
+        """Return a trainer that continues from the current parameters."""
         return LogBilinearTrainer(self, train)
 
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
     ) -> list[str]:
-        """Write `length` words, each drawn given the ones before it; see `samples`."""
+        """Sample `length` words one after the other; see `samples`."""
         return self.samples(length, [context], random_state=random_state)[0]
 
     def samples(self, length: int, contexts: Contexts, *, random_state: int = 0) -> list[list[str]]:
-        """Write `length` words after each context, one word at a time for all contexts.
+        """Sample `length` words after each context, one word at a time for all contexts.
 
-        Contexts are lists of words, an empty one the beginning of a text, or label ids (B, n); an
-        ``<eos>`` counts as a word. Raises OptionError when a number is out of range.
+        Contexts are lists of words, or label ids (B, n); an empty list is the beginning of a text,
+        and ``<eos>`` counts as a word. Raises OptionError when a number is out of range.
         """
         length = checked_count("length", length, 0)
         rng = np.random.default_rng(RANDOM_STATE.checked(random_state))
@@ -136,7 +137,7 @@ class LanguageModel(Model["LogBilinear"]):
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training, without limits, from what `config` returns."""
+        """Describe a model and its training from the result of `config`, without limits."""
         matrices = "full" if options["full"] else "diagonal"
         decay = options.get("weight_decay")
         return (
@@ -148,7 +149,7 @@ class LanguageModel(Model["LogBilinear"]):
         )
 
     def new_context_model(self, rng: np.random.Generator) -> LogBilinear:
-        """Return an untrained context model: small vectors, and the sum of words."""
+        """Return an untrained context model: small vectors and identity position matrices."""
         labels = self.spec.labels
         d = self.dim
         drawn = rng.standard_normal((len(labels), d), np.float32) * np.float32(EMBEDDING_SCALE)
@@ -157,18 +158,18 @@ class LanguageModel(Model["LogBilinear"]):
         return LogBilinear(in_sorted_order(labels, drawn), position)
 
     def context_ids(self, contexts: Contexts) -> Int64:
-        """Return contexts as label ids (B, n); shorter ones are padded with <eos> on the left."""
+        """Return contexts as label ids (B, n); short contexts are padded with <eos> on the left."""
         return ids_before(contexts, self.context, self.vocabulary)
 
 
 @dataclass(eq=False)
 class LogBilinear(ContextModel):
-    """Hidden vectors from the n words before a position.
+    """Context model that computes hidden vectors from the n words before a position.
 
     Attributes
     ----------
     embedding : float32 array (V, d)
-    position : float32 array (n, d), or (n, d, d) where they are full
+    position : float32 array (n, d), or (n, d, d) for full matrices
         Position matrices; the first belongs to the farthest word.
     """
 
@@ -176,11 +177,11 @@ class LogBilinear(ContextModel):
     position: Array
 
     def parameters(self) -> dict[str, Array]:
-        """Return the trained arrays, by the names that a saved model gives them."""
+        """Return the trained arrays, by their names in a saved model."""
         return {"embedding": self.embedding, "position": self.position}
 
     def hidden(self, contexts: Integer) -> Array:
-        """Return the hidden vectors (B, d) of contexts (B, n), label ids, farthest first."""
+        """Return the hidden vectors (B, d) of contexts (B, n): label ids, farthest word first."""
         return window_sum(self.embedding, self.position, contexts)
 
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
@@ -200,7 +201,7 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> Array:
     ----------
     embedding : float array (V, d)
     position : float array (n, d), or (n, d, d)
-        Diagonal matrices, or full ones.
+        Diagonal or full matrices.
     contexts : int array (B, n)
     """
     vectors = embedding.take(contexts, axis=0)
@@ -212,17 +213,17 @@ def window_sum(embedding: Array, position: Array, contexts: Integer) -> Array:
 def window_sum_backward(
     embedding: Array, position: Array, contexts: Integer, grad_hidden: Array
 ) -> tuple[Int64, Array, Array]:
-    """Return the gradients through `window_sum`.
+    """Return the gradients of `window_sum`.
 
     Returns
     -------
     words : int64 array (w,)
-        The words that occur, each once.
+        Distinct words.
     grad_words : float array (w, d)
     grad_position : float array like `position`
     """
     vectors = embedding.take(contexts, axis=0)
-    # (B, n, d) with respect to the vector at each place of a context
+    # (B, n, d) gradients with respect to the vector at each position in a context
     if position.ndim == 2:
         grad_position = np.einsum("bnd,bd->nd", vectors, grad_hidden)
         grad_vectors = grad_hidden[:, None] * position
@@ -235,7 +236,7 @@ def window_sum_backward(
 
 
 class LogBilinearTrainer(Trainer[LogBilinear]):
-    """Trains a log-bilinear model and its output layer, in place."""
+    """Trainer of a log-bilinear model and its output layer, in place."""
 
     schedule: ClassVar[tuple[str, ...]] = ("_tokens", "rate", "_since_best")
     optimisers: dict[str, RowAdagrad]
@@ -256,27 +257,27 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         for name, array in self.layer.parameters().items():
             decay = weight_decay if array.ndim > 1 else 0.0  # biases do not decay
             self.optimisers[name] = RowAdagrad(array, decay, **options.get(name, {}))
-        #: what the compiled step trains; None where NumPy's step trains
+        #: arrays for the compiled step; None if steps use NumPy
         self._compiled_arrays = self._compiled_step_arrays()
         if self._compiled_arrays is not None:
-            # Compile now, by a step on no words, so that the seconds of no epoch include it.
+            # Compile now, by a step without words, so that no epoch includes the time
             self.step(np.empty((0, len(self.model.position)), np.int32), np.empty(0, np.int32), 0.0)
 
     def _compiled_step_arrays(self) -> Any:
-        """Return the arrays that the compiled step trains, or None where NumPy's step trains."""
+        """Return the arrays for the compiled step, or None if steps use NumPy."""
         fast = compiled()
         layer: Any = self.layer
-        # Classes that inherit from these may compute something else.
+        # Subclasses may compute something else
         if fast is None or type(layer) not in (HierarchicalSoftmax, NgramSoftmax):
             return None
         if layer.tree.n_nodes == 0 or (layer.is_one_softmax and not layer.needs_contexts):
             return None
-        # Matrices as position weights, and other types of numbers, are left to NumPy
+        # Use NumPy for full position matrices and other dtypes
         model = self.model
         arrays = (model.embedding, model.position, layer.weight, layer.bias)
         if model.position.ndim > 2 or not fast.is_supported(*arrays):
             return None
-        # With each matrix, the sums of its optimiser; rows of words and nodes decay when touched
+        # Add the optimiser state of each matrix; rows of words and nodes decay when touched
         embedding = self.optimisers["embedding"]
         position = self.optimisers["position"]
         words = fast.RowState(embedding.squares, position.squares, embedding.decayed)
@@ -288,8 +289,8 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
     def prepare(self, contexts: Integer, targets: Integer) -> tuple[Array, Any]:
         """Draw the scale of every element of the hidden vectors (B, d); lay out the batch.
 
-        The scale is 0 where dropout leaves an element out. The second value is the layout for the
-        compiled step, None where NumPy's step trains.
+        The scale is 0 for dropped elements. The second value is the layout for the compiled step,
+        or None if the step uses NumPy.
         """
         shape = (len(targets), self.model.embedding.shape[1])
         rate = self._dropout_rate
@@ -304,15 +305,15 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         # The layout for the compiled step
         layer: Any = self.layer.in_context(contexts)
         layout = layer.compiled_layout(targets, keep, with_gradients=True)
-        if layout is None:  # too many scores
+        if layout is None:  # too many scores for the compiled step
             return keep, None
         return keep, compiled().lay_out_contexts(contexts, len(self.model.embedding), layout)
 
     def on_validation(self, valid: float, best: float) -> bool:
-        """Halve the learning rate at a stall; return True to stop after `PATIENCE` small falls.
+        """Halve the learning rate when validation stalls; return True to stop.
 
-        A budget of seconds that ends inside an epoch ends it without another halving: the steps of
-        Adagrad shrink by themselves.
+        Training stops after `PATIENCE` epochs without an improvement. With a time budget that ends
+        inside an epoch, the rate is not halved, since Adagrad reduces the steps anyway.
         """
         if valid > best * (1 - STALL):
             self.rate /= 2
@@ -348,7 +349,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
         return float(nll.sum())
 
     def _compiled_step(self, layout: Any, keep: Array, learning_rate: float) -> float:
-        """Train on a batch by the compiled step; return its summed loss in nats."""
+        """Train on a batch with the compiled step; return its summed loss in nats."""
         fast = compiled()
         rates = fast.Rates(
             np.float32(learning_rate),
@@ -357,7 +358,7 @@ class LogBilinearTrainer(Trainer[LogBilinear]):
             self._tokens,
         )
         forward = fast.log_bilinear_step(self._compiled_arrays, layout, keep, rates)
-        # The step trains words and nodes; features of n-grams by their own optimiser
+        # The compiled step updates words and nodes; n-gram features have their own optimiser
         if "feature_weight" in self.optimisers:
             features = layout.tree.occurrences.feature
             gradient = forward.feature_gradient()

@@ -1,4 +1,4 @@
-"""Base of the models over context windows: a context model with an output layer, in NumPy."""
+"""Base class of models over context windows: a context model and an output layer, in NumPy."""
 
 from __future__ import annotations
 
@@ -36,49 +36,49 @@ M = TypeVar("M", bound=ContextModel)
 
 
 class Model(BaseModel, Generic[M]):
-    """A context model and an output layer.
+    """Model that consists of a context model and an output layer.
 
-    A subclass is a dataclass: first ``output: InitVar[Tree | LayerSpec]``, then its options as
-    keyword-only fields, among them `dim`, `epochs` and `random_state`. Options have annotations and
-    ranges as `hstree._options` reads them.
+    A subclass is a dataclass. Its first field is ``output: InitVar[Tree | LayerSpec]``; its options
+    are keyword-only fields, including `dim`, `epochs` and `random_state`. `hstree._options` reads
+    their annotations and ranges.
 
     Parameters
     ----------
     output : Tree or LayerSpec
-        The output layer; a tree means the hierarchical softmax over it. Its labels are the
-        vocabulary, ``<eos>`` among them.
+        Output layer; a tree means the hierarchical softmax over it. Its labels are the vocabulary
+        and must include ``<eos>``.
     dim : int
         Length of the word vectors.
     epochs : int
         Maximum number of epochs; 0 leaves the model untrained.
     batch_size : int
-        Positions in a minibatch.
+        Number of positions in a minibatch.
     learning_rate : float
-        Learning rate at the start.
+        Initial learning rate.
     seconds : float, optional
-        Budget of training in seconds, validations not counted; no limit by default. It ends the
-        training inside an epoch, which a validation follows. See `hstree.training.trainer.Trainer`.
+        Time limit for training in seconds, without validation (default: no limit). Training may end
+        inside an epoch; validation follows. See `hstree.training.trainer.EpochLoop`.
     random_state : int
-        Random seed of the starting vectors and of the training. The same seed gives the same
-        weights, byte for byte, on the same number of BLAS threads. With another number, weights
-        differ in the last digits where BLAS uses all of them: for other layers than trees and the
-        flat softmax, for full matrices, and for wide nodes where no compiled kernels are.
+        Random seed for the initial vectors and for training. The same seed gives the same weights,
+        byte for byte, with the same number of BLAS threads. With another number, the last digits of
+        weights differ if BLAS uses several threads: for layers other than trees and the flat
+        softmax, for full matrices, and for wide nodes without compiled kernels.
 
     Attributes
     ----------
     spec : LayerSpec
     tree : Tree or None
-        That of the output layer.
+        Tree of the output layer.
     context_model : ContextModel
     layer : OutputLayer
         Both are untrained before `fit`.
     history_ : History
         Epochs of the last `fit`.
     texts : list of dict
-        The texts that it was trained and validated on (`hstree.data.provenance.collect_sources`).
+        Texts for training and validation (`hstree.data.provenance.collect_sources`).
     """
 
-    # An option that not all models have
+    # An option that some models do not have
     online: bool = False
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Model(BaseModel, Generic[M]):
 
     @abstractmethod
     def trainer(self, train: ContextBatches) -> Trainer[M]:
-        """Return a trainer that continues from the present parameters."""
+        """Return a trainer that continues from the current parameters."""
 
     @abstractmethod
     def new_context_model(self, rng: np.random.Generator) -> M:
@@ -95,18 +95,18 @@ class Model(BaseModel, Generic[M]):
 
     @abstractmethod
     def context_ids(self, contexts: Contexts) -> Integer:
-        """Return contexts as the label ids that the context model takes (B, n)."""
+        """Return contexts as label ids (B, n), as the context model takes them."""
 
-    # Allocated when they are first used; `fit` replaces them.
+    # Allocated on first use; `fit` replaces them.
 
     @cached_property
     def context_model(self) -> M:
-        """The context model."""
+        """Context model."""
         return self.new_context_model(np.random.default_rng([self.random_state, 0]))
 
     @cached_property
     def layer(self) -> OutputLayer:
-        """The output layer."""
+        """Output layer."""
         return self.spec.new(self.dim, random_state=self.random_state)
 
     def fit(
@@ -124,41 +124,41 @@ class Model(BaseModel, Generic[M]):
         Parameters
         ----------
         train : Corpus, str, path, iterable or array
-            A corpus, the name of a file, lines, lists of tokens or label ids (`Corpus.of`).
+            A corpus, a file name, lines, or lists of tokens or label ids (`Corpus.of`).
         valid : likewise, optional
-            Decides which weights are kept, and for some models the learning rate and when to stop.
+            Text that determines the weights to keep and, for some models, the learning rate and the
+            end of training.
         warm_start : Model, optional
-            Trained model of the same kind and sizes, whose context model the training begins with;
-            word vectors follow their words, and words that it lacks begin with random ones. The
-            output layer and the sums of the optimiser start over. With the model itself as
-            `warm_start`, its own output layer is kept, as after `load` and `grow`.
+            Trained model of the same kind and sizes, whose context model is the initial one. Word
+            vectors are matched by word; words that it lacks start with random vectors. The output
+            layer and the optimiser start over. If `warm_start` is the model itself, it keeps its
+            output layer, for example after `load` and `grow`.
         fast : bool, optional
-            Whether to train by compiled kernels, where numba is installed; by NumPy otherwise. By
-            default they train unless the tokens of all epochs are fewer than a million, or the
-            seconds than 60: compiling would take longer than the training. Their sums are rounded
+            Whether to train with compiled kernels (if numba is installed) instead of NumPy. By
+            default, short runs use NumPy: fewer than a million tokens in all epochs, or less than
+            60 `seconds`, since compiling would take longer than training. Compiled sums are rounded
             differently, so that weights differ in the last digits.
         checkpoints : path, optional
-            Folder for states of trainings, one of every five minutes and those at Ctrl-C and the
-            end. The same training, this model fitted to these texts, continues from the last one,
-            also from its end, to the same bits. When the model is saved, `remove_checkpoints`
-            removes them.
+            Folder for checkpoints, which are written every five minutes, at Ctrl-C and at the end.
+            If the same model is fitted to the same texts again, it continues from the last
+            checkpoint and gives the same bits. After saving the model, call `remove_checkpoints`.
         pauses : bool, default False
             Whether the same model with more `epochs` or `seconds` continues from the checkpoints,
-            too: to the same bits as one that never paused, unless its learning rate falls until its
-            end, as those of CBOW and skip-gram do.
+            too. The result has the same bits as without the pause, unless the learning rate falls
+            until the end, as in CBOW and skip-gram.
 
         Raises
         ------
         OptionError
-            When `warm_start` is no model, or of another kind or other sizes.
+            When `warm_start` is not a model, or has another kind or other sizes.
         InputError
-            When a word is not among the labels and these hold no ``<unk>``.
+            When a word is not among the labels, and these lack ``<unk>``.
         TrainingError
-            When the perplexity is not finite any more, or sub-sampling leaves no token.
+            When the perplexity is not finite, or sub-sampling leaves no token.
         """
         train, valid = self._read_texts(train, valid)
 
-        # The context model, new or from another model
+        # Create the context model, or copy it from another model
         windows = self.windows(train)
         valid_windows = None if valid is None else self.windows(valid)
         context_model = self.new_context_model(np.random.default_rng([self.random_state, 0]))
@@ -167,14 +167,14 @@ class Model(BaseModel, Generic[M]):
             if not isinstance(warm_start, Model):
                 raise OptionError(
                     f"warm_start takes a trained model, not {type(warm_start).__name__}; read a "
-                    "saved one with hstree.load_model"
+                    "saved model with hstree.load_model"
                 )
             copy_context_model(warm_start, self, context_model)
             records = [[warm_start.spec.provenance, warm_start.texts], records]
         self.context_model = context_model
         self.texts = collect_sources(records)
 
-        # The output layer, and what it reads from the training text
+        # Create the output layer, and prepare it for the training text
         counts = windows.corpus.counts
         if warm_start is not self:
             self.layer = self.spec.new(self.dim, counts=counts, random_state=self.random_state)
@@ -182,14 +182,14 @@ class Model(BaseModel, Generic[M]):
         self.layer.prepare(windows)
         preparation = time.perf_counter() - began
 
-        # Train; only compiled functions train word by word, which `online` asks for
+        # Train; the option `online` needs compiled functions
         needs_compiled = self.online if fast is None else fast
         n_tokens = len(train) * self.epochs
         short_runs = numpy_for_short_runs(n_tokens, self.seconds, always=needs_compiled)
         with numpy_only() if fast is False else short_runs:
             trainer = self.trainer(windows)
 
-            # Checkpoints, by the hash of all that the training depends on
+            # Open checkpoints, by a hash of everything that determines the run
             start = None
             if checkpoints is not None and warm_start is not None:
                 start = self.parameters() if warm_start is self else context_model.parameters()
@@ -201,11 +201,11 @@ class Model(BaseModel, Generic[M]):
         return self
 
     def grow(self, tree: Tree, **options: Any) -> Self:
-        """Return a model over a tree grown or pruned from its own, with what this one learned.
+        """Return a model over a grown or pruned tree that keeps the learned parameters.
 
-        Word vectors follow their words, and weight rows their nodes (`hstree.carried_rows`); new
-        words begin with random vectors, and new nodes with the unigram distribution of the tree's
-        counts, as in an untrained model. The models share no array. To continue the training::
+        Word vectors are matched by word, and weight rows by node (`hstree.carried_rows`). New words
+        start with random vectors, and new nodes with the unigram distribution of the tree's counts,
+        as in an untrained model. The models do not share arrays. To continue training::
 
             grown = model.grow(hstree.grow(model.tree, text))
             grown.fit(text, warm_start=grown)
@@ -213,9 +213,9 @@ class Model(BaseModel, Generic[M]):
         Parameters
         ----------
         tree : Tree
-            From `hstree.grow`, `hstree.prune`, both, or ``from=`` of a builder.
+            Result of `hstree.grow`, `hstree.prune`, both, or the option ``from=`` of a builder.
         **options
-            Options of the model to change, such as `epochs`.
+            Options to change, such as `epochs`.
 
         Raises
         ------
@@ -223,22 +223,22 @@ class Model(BaseModel, Generic[M]):
             When the output layer is not over a tree, or an option changes the sizes of the context
             model.
         InputError
-            When the tree is not grown or pruned from the model's.
+            When the tree was not grown or pruned from the tree of the model.
         """
         if self.tree is None:
             raise OptionError(
-                f"the output layer {self.spec.kind.name!r} is over words, which no tree grows by; "
+                f"the output layer {self.spec.kind.name!r} is over words, and only trees can grow; "
                 "train a model over a tree"
             )
-        from hstree.builders.carried_rows import carried_rows  # other models do not wait for it
+        from hstree.builders.carried_rows import carried_rows  # only `grow` needs it
 
-        # A new model over the tree, with the same options but those given
+        # A new model over the tree, with the same options except those given
         rows = carried_rows(self.tree, tree)
         spec = LayerSpec(tree, self.spec.kind.name, **self.spec.options)
         make: Callable[..., Self] = type(self)
         new = make(spec, **{f.name: getattr(self, f.name) for f in fields(self)} | options)  # type: ignore[arg-type]
 
-        # Copy word vectors by their words and weight rows by their nodes
+        # Copy word vectors by word, and weight rows by node
         copy_context_model(self, new, new.context_model)
         new.layer.carry(self.layer, rows)
         new.texts = self.texts
@@ -251,7 +251,7 @@ class Model(BaseModel, Generic[M]):
             yield nll, batch[2]
 
     def score(self, corpus: Any, *, details: bool = False) -> TextScore:
-        """Score every position of a text; `details` add ln Z, where the layer has one."""
+        """Score every position of a text; `details` includes ln Z, if the layer has it."""
         windows = self.windows(self.reencode(corpus))
         with numpy_for_short_runs(len(windows)):
             return score(self.context_model, self.layer, windows, details=details)
@@ -271,12 +271,12 @@ class Model(BaseModel, Generic[M]):
         return self.layer.in_context(ids).top_k(self.context_model.hidden(ids), k)
 
     def vectors(self, corpus: Any) -> WordVectors:
-        """Return the word vectors by count in a text, largest first, ties by word."""
+        """Return the word vectors in order of count in a text, largest first, ties by word."""
         corpus = Corpus.of(corpus, self.spec.vocabulary)
         counts = self.reencode(corpus).counts
         labels = self.spec.labels
 
-        # Labels by falling count, ties by word
+        # Labels by descending count, ties by word
         order = sorted(range(len(labels)), key=lambda label: (-counts[label], labels[label]))
         words = [labels[label] for label in order]
 
@@ -285,63 +285,63 @@ class Model(BaseModel, Generic[M]):
         return WordVectors(words, vectors, counts=counts[order], source=source)
 
     def draw(self, contexts: Contexts, rng: np.random.Generator) -> Int64:
-        """Draw a label after each context, (B,)."""
+        """Draw a label for each context, (B,)."""
         ids = self.context_ids(contexts)
         hidden = self.context_model.hidden(ids)
         return self.layer.in_context(ids).sample(hidden, rng)
 
     def reach(self, corpus: Corpus) -> int:
-        """Return the number of tokens on either side of a token that its context has."""
+        """Return the number of context tokens on either side of a token."""
         return self.windows(self.reencode(corpus)).context
 
     def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
-        """Yield the hidden vectors (B, d) and the targets (B,) of a text, some at a time."""
+        """Yield the hidden vectors (B, d) and the targets (B,) of a text, in batches."""
         for contexts, targets, _ in self.windows(corpus).batches(1 << 14):
             yield self.context_model.hidden(contexts), targets
 
     def parameters(self) -> dict[str, Array]:
-        """Return all trained arrays by their names in a file."""
+        """Return all trained arrays, by their names in a saved model."""
         return {**self.context_model.parameters(), **self.layer.parameters()}
 
     @property
     def tables(self) -> Mapping[str, Array]:
-        """What the output layer took from the training text."""
+        """Tables that the output layer computed from the training text."""
         return self.layer.tables
 
     def take_over(self, saved: Saved) -> None:
-        """Take over the arrays of a folder; FileFormatError when they do not fit the options."""
-        # Before arrays are allocated: a claimed dimension may be far beyond the file's
+        """Copy the arrays of a saved model. Raises FileFormatError if they do not fit."""
+        # Check sizes before allocating arrays: a damaged config may have huge dimensions
         shape = (len(self.spec.labels), self.dim)
         check_tensor(saved.tensors.get("embedding"), shape, f"{saved.folder}: embedding")
 
-        # Tables from the training text, which set the lengths of the other arrays
+        # Restore tables from the training text, which determine the lengths of other arrays
         if self.layer.tables:
             try:
                 self.layer.restore(saved.tensors)
             except FileFormatError as error:
                 raise FileFormatError(f"{saved.folder}: {error}") from error
 
-        # All arrays have their lengths now
+        # Check all arrays, whose lengths are now known
         for tensor, parameter in self.parameters().items():
             name = f"{saved.folder}: {tensor}"
             check_tensor(saved.tensors.get(tensor), parameter.shape, name)
 
-        # All fit: copy them
+        # Copy the arrays
         for tensor, parameter in self.parameters().items():
             parameter[...] = saved.tensors[tensor]
 
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
-        """Continue to train, one batch after the other, so that the speed can be measured."""
+        """Continue to train, one batch after the other, to measure the speed."""
         windows = self.windows(corpus)
         self.layer.prepare(windows)
         trainer = self.trainer(windows)
-        # Parameters are written once, as they are, so that the first batches do not wait for the
-        # pages of new arrays: with millions of rows, a hundred times as long as they compute.
+        # Write all parameters once, unchanged, so that the first batches do not wait for memory
+        # pages; with millions of rows, they would take a hundred times as long
         for array in self.parameters().values():
             np.multiply(array, 1, out=array)
-        # Tokens of the text: sub-sampling leaves some of them out of the batches.
+        # Scale to tokens of the text, since sub-sampling leaves some tokens out of the batches
         scale = len(windows) / float(windows.training_counts.sum())
-        # one shuffled epoch after the other
+        # One shuffled epoch after the other
         batches = (batch for epoch in count(1) for batch in trainer.epoch_batches(windows, epoch))
         for number, (contexts, targets, prepared) in enumerate(batches):
             trainer.step(contexts, targets, trainer.learning_rate(0), prepared)
@@ -350,9 +350,9 @@ class Model(BaseModel, Generic[M]):
     def timed_calls(
         self, corpus: Corpus, batch_size: int, max_scores: int, k: int
     ) -> dict[str, tuple[Callable[[int], object], int]]:
-        """Return what is measured in testing: functions of a number of positions, and the maximum.
+        """Return functions to time in testing; each takes a number of positions, up to a maximum.
 
-        Hidden vectors are included.
+        The time includes hidden vectors.
         """
         contexts, targets, _ = next(iter(self.windows(corpus).batches(batch_size)))
         n_top_k = min(len(targets), max(1, max_scores // self.layer.n_labels))
@@ -369,7 +369,7 @@ class Model(BaseModel, Generic[M]):
             after = layer.in_context(contexts[:n])
             return after.unnormalised_nll(hidden(contexts[:n]), targets[:n])
 
-        # Unnormalised scores are of layers that train ln Z towards a constant
+        # Only layers whose training controls ln Z have unnormalised scores
         calls: dict[str, tuple[Callable[[int], object], int]] = {
             "nll": (nll, len(targets)),
             "top_k": (top_k, n_top_k),

@@ -21,15 +21,15 @@ from hstree.layers.registry import LayerSpec
 from hstree.models.base import DEFAULT_MODEL, BaseModel
 from hstree.tree import Tree
 
-#: A tree of two words.
+#: Tree with two words.
 _SMALLEST = Tree([EOS, "a"], [0, 2], [~0, ~1])
 
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A registered class of models, with the options of its constructor in their order.
+    """A registered class of models, with the options of its constructor in order.
 
-    `summary` is the first line of its docstring, `package` the one that provides it.
+    `summary` is the first line of the docstring; `package` is the package that provides the class.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ModelKind:
 
     @classmethod
     def of(cls, name: str, model: Any, package: str = PACKAGE) -> Self:
-        """Return the record of a class; PluginError when it is not a class of models."""
+        """Return the record of a class. Raises PluginError if it is not a class of models."""
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
             raise unusable("model", name, package, "it is not a subclass of BaseModel")
         if getattr(model, "name", None) != name or not dataclasses.is_dataclass(model):
@@ -68,11 +68,11 @@ MODELS = Registry(
 
 
 def new_model(output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options: Any) -> BaseModel:
-    """Return an untrained model of a registered name, which options may follow: "gru dim=256".
+    """Return an untrained model; `model` is a name, optionally with options: "gru dim=256".
 
-    Raises OptionError when there is no such model or option, or an option cannot have its value.
+    Raises OptionError when the model or an option is unknown, or the value of an option is illegal.
     """
-    # Options in the text, then those by name, which replace them
+    # Keyword options replace options in the text
     name, *pairs = typed_words(model) or [model]
     kind = MODELS.get(name)
     options = parse_options(name, kind.options, pairs) | options
@@ -81,12 +81,12 @@ def new_model(output: Tree | LayerSpec, *, model: str = DEFAULT_MODEL, **options
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config of a model with these options of `new_model`, over whatever words."""
+    """Return the config of a model with these options of `new_model`, for any vocabulary."""
     return new_model(_SMALLEST, **options).config()
 
 
 def kind_of(config: Mapping[str, Any]) -> ModelKind:
-    """Return the kind of the model that a config is of; OptionError when there is none."""
+    """Return the kind of model for a config. Raises OptionError if it is unknown."""
     return MODELS.get(config.get("model", DEFAULT_MODEL))
 
 
@@ -96,7 +96,7 @@ def load_model(folder: str | os.PathLike[str]) -> BaseModel:
     Raises
     ------
     FileFormatError
-        When a file is missing, damaged, of another version or does not fit the others.
+        When a file is missing or damaged, has another version, or does not fit the other files.
     """
     model_folder = saved.read(folder)
     try:

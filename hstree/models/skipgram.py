@@ -1,7 +1,8 @@
-"""Skip-gram (Mikolov et al. 2013): a word from each word around it by itself.
+"""Skip-gram (Mikolov et al. 2013): predicts a word from each single word around it.
 
-Each (word of the window, target) pair is one prediction, whose hidden vector is the vector of the
-window's word. A pair is a CBOW window of one word, so that only sums over pairs are defined here.
+Each pair of a word in the window and the target is one prediction. Its hidden vector is the vector
+of the word in the window. A pair is a CBOW window of one word, so that this module only defines
+sums over pairs.
 """
 
 from dataclasses import dataclass, replace
@@ -16,17 +17,17 @@ from hstree.models.word2vec import WindowLoss, WindowModel, Word2Vec, item_means
 
 
 class EachOfWindow(WindowModel):
-    """Vectors of the words around a position, each by itself.
+    """Context model in which each word around a position is a separate prediction.
 
-    `hidden`, from which words are predicted, is the mean over a context: exact for a context of one
-    word, and what users of word2vec take for one of several.
+    `hidden` is used to predict words. It is the mean over a context, which is exact for one word.
+    For several words, it is the usual approximation in word2vec.
     """
 
     by_word: ClassVar[bool] = True
 
     def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
-        """Return the item of each pair (P,), and its word (P, 1): -1 for an item without a word."""
-        # A target without a word around it keeps its first column, as a pair without a word
+        """Return the item (P,) and the word (P, 1) of each pair; -1 for an item without words."""
+        # A target without context words keeps its first column, as a pair without a word
         is_pair = contexts >= 0
         is_pair[~is_pair.any(axis=1), 0] = True
         item, column = np.nonzero(is_pair)
@@ -35,13 +36,13 @@ class EachOfWindow(WindowModel):
     def nll(self, layer: OutputLayer, contexts: Integer, targets: Integer) -> Float64:
         """Return the mean nll in nats over the pairs of each target, (B,).
 
-        A target without a word around it is one pair, with a hidden vector of zero.
+        A target without context words is one pair, with a hidden vector of zero.
         """
         item, single = self.predictions(contexts)
         return item_means(super().nll(layer, single, targets[item]), item, len(targets))
 
     def log_normaliser(self, layer: OutputLayer, contexts: Integer) -> Float64 | None:
-        """Return the mean ln Z over the pairs of each target, (B,); None where there is none."""
+        """Return the mean ln Z over the pairs of each target, (B,); None if the layer has none."""
         item, single = self.predictions(contexts)
         log_z = super().log_normaliser(layer, single)
         return None if log_z is None else item_means(log_z, item, len(contexts))
@@ -57,10 +58,10 @@ class EachOfWindow(WindowModel):
 
 @dataclass(eq=False, kw_only=True)
 class SkipGram(Word2Vec):
-    """Skip-gram of word2vec: a word from each word of its window by itself.
+    """Skip-gram as in word2vec: predicts a word from each single word of its window.
 
-    The nll of a token is the mean over the words of its window of its nll given that one word.
-    The biases alone predict a token without a window.
+    The nll of a token is the mean of its nll given each single word in its window. For a token
+    without a window, the prediction depends only on the biases.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Scores of a text that is read once and never held: standard input.
+"""Scores of a stream, such as standard input: the text is read once and not kept.
 
-A stream is scored in chunks of tokens. The batches of a chunk are those of the same text as a file
-(`hstree.training.scoring`), so that the scores are equal to the last bit: chunks begin and end at
-multiples of the batch size, and have the tokens around them that contexts reach.
+A stream is scored in chunks of tokens. Chunks begin and end at multiples of the batch size, and
+include the tokens around them that contexts need. The batches are therefore the same as for the
+same text in a file (`hstree.training.scoring`), and scores are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from hstree.kernels.backend import WORTH_TOKENS
 from hstree.models.base import BaseModel, Predictor
 from hstree.training.scoring import BATCH
 
-#: Fewest tokens of a chunk that is not the last.
+#: Minimum number of tokens in a chunk, except for the last chunk.
 CHUNK = 64 * BATCH
-#: Stands for the end of a line among bytes; no text contains it (`strict_text`).
+#: Byte that represents the end of a line; no text contains it (`strict_text`).
 _LINE_END = "\0"
 
 
 class ScoredTokens(NamedTuple):
-    """Consecutive tokens of a text and their scores."""
+    """Consecutive tokens of a text, and their scores."""
 
     words: list[str]
     is_end: Bool  #: (T,) whether the token ends its line
@@ -46,7 +46,7 @@ def scored_corpus(model: Predictor, corpus: Corpus) -> Iterator[ScoredTokens]:
     for nll, oov in model.scored(corpus):
         stop = start + len(nll)
         is_end = np.zeros(len(nll), np.bool_)
-        # The token before the start of a line ends a line
+        # The token before the start of a line ends the previous line
         line_starts = corpus.line_starts(start, stop)
         is_end[line_starts[(line_starts > start) & (line_starts <= stop)] - start - 1] = True
         yield ScoredTokens(corpus.words(slice(start, stop)), is_end, nll, oov)
@@ -54,19 +54,19 @@ def scored_corpus(model: Predictor, corpus: Corpus) -> Iterator[ScoredTokens]:
 
 
 class TextStream:
-    """The words of a text that is read once.
+    """Words of a text that is read once.
 
     Parameters
     ----------
     name : str
         Name in messages and records.
     blocks : iterator of bytes
-        Its text.
+        Blocks of the text.
 
     Attributes
     ----------
     source : dict
-        Name, hash and lines of the text, as a `Corpus` records them; complete at its end.
+        Name, hash and lines of the text, as in the record of a `Corpus`; complete at the end.
     """
 
     def __init__(self, name: str, blocks: Iterator[bytes]) -> None:
@@ -82,7 +82,7 @@ class TextStream:
         return {**about, "lines": [0, self._n_lines]}
 
     def look_ahead(self, n_tokens: int = WORTH_TOKENS) -> int:
-        """Read up to this many tokens ahead; return the number of tokens that were read."""
+        """Read about `n_tokens` tokens in advance; return the number of tokens read."""
         ahead = []
         n = 0
         for piece in self._pieces:
@@ -90,14 +90,14 @@ class TextStream:
             n += len(piece[0].split()) + piece[0].count(b"\n")
             if n >= n_tokens:
                 break
-        # They are read again from memory
+        # `tokens` reads these pieces again from memory
         self._pieces = chain(ahead, self._pieces)
         return n
 
     def tokens(self) -> Iterator[tuple[list[str], list[bool]]]:
-        """Yield the words, with an ``<eos>`` at the end of each line, and whether each ends one."""
+        """Yield the words, including ``<eos>`` at line ends, and whether each word ends a line."""
         for text, _ in self._pieces:
-            # A NUL byte, which no text holds, stands for the end of a line
+            # A NUL byte, which no text contains, represents the end of a line
             data = text.replace(b"\n", b" \0 ").split()
             words = b" ".join(data).decode().split(" ") if data else []
             is_end = [word == _LINE_END for word in words]
@@ -106,7 +106,7 @@ class TextStream:
 
     def lines(self, max_lines: int) -> Iterator[list[list[str]]]:
         """Yield the words of the lines that have arrived, at most `max_lines` lines at a time."""
-        # Lines that are complete, and the words of the line that is not
+        # Complete lines, and the words of the incomplete line
         waiting: list[list[str]] = []
         line: list[str] = []
         for words, is_end in self.tokens():
@@ -119,7 +119,7 @@ class TextStream:
                 if len(waiting) == max_lines:
                     yield waiting
                     waiting = []
-            # Lines that have arrived do not wait for the next read
+            # Do not delay lines that have arrived until the next read
             if waiting:
                 yield waiting
                 waiting = []
@@ -128,18 +128,18 @@ class TextStream:
 def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
     """Yield the tokens of a stream with their scores, one batch at a time.
 
-    Raises InputError when the text is empty or not UTF-8, its first chunk has no word of the model,
-    or a word is unknown and the labels hold no ``<unk>``.
+    Raises InputError when the text is empty or not UTF-8, when its first chunk has no word of the
+    model, or when a word is unknown and the labels lack ``<unk>``.
     """
     vocabulary = model.vocabulary
     words: list[str] = []
     is_end: list[bool] = []
-    n_done = 0  # tokens at the beginning of `words` that are scored and serve as context
-    reach = 0  # tokens on either side that contexts reach, a multiple of the batch size
+    n_done = 0  # number of tokens at the beginning of `words` that are scored, kept as context
+    reach = 0  # number of context tokens on either side, a multiple of the batch size
     is_first = True
     with progress.task(f"scoring {text.name}", unit="tokens") as task:
         for piece in chain(text.tokens(), [None]):
-            # Wait for a chunk of whole batches whose contexts have arrived; None is the end
+            # Wait for a chunk of complete batches and their contexts; None means the end
             if piece is not None:
                 words += piece[0]
                 is_end += piece[1]
@@ -147,7 +147,7 @@ def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
                 if n_ready - n_done < CHUNK:
                     continue
 
-            # The reach of contexts is known from the first corpus
+            # The first corpus determines the reach of contexts
             corpus = _make_corpus(words, is_end, text.name, vocabulary)
             if is_first:
                 overlap(corpus)  # refuses a text without a known word
@@ -159,13 +159,13 @@ def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
             if n_ready <= n_done:
                 continue
 
-            # The task of each chunk would hide the one of the stream.
+            # Hide the progress of chunks, which would replace that of the stream
             with progress.shown_by(progress.Silent()):
                 scored = list(model.scored(corpus))
             nll = np.concatenate([nll for nll, _ in scored])
             oov = np.concatenate([oov for _, oov in scored])
 
-            # Yield the new tokens, and keep those that the next ones have as context
+            # Yield the new tokens, and keep the tokens that the next chunk needs as context
             for start in range(n_done, n_ready, BATCH):
                 part = slice(start, min(start + BATCH, n_ready))
                 yield ScoredTokens(words[part], np.array(is_end[part]), nll[part], oov[part])
@@ -176,13 +176,13 @@ def scored_stream(model: Predictor, text: TextStream) -> Iterator[ScoredTokens]:
 
 
 def _reach(model: Predictor, corpus: Corpus) -> int:
-    """Return the number of tokens on either side of a token that its context may have."""
+    """Return the maximum number of context tokens on either side of a token."""
     models: list[BaseModel] = getattr(model, "models", [model])
     return max(single.reach(corpus) for single in models)
 
 
 def _make_corpus(words: list[str], is_end: list[bool], name: str, vocabulary: Vocabulary) -> Corpus:
-    """Return consecutive tokens as a corpus; where they stop within a line, the line ends."""
+    """Return consecutive tokens as a corpus; an incomplete last line is ended."""
     if not words:
         raise InputError(f"{name} is empty; give a text with at least one word")
     stops = [i for i, end in enumerate(is_end) if end]

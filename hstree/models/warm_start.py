@@ -1,4 +1,4 @@
-"""Warm starts: the context model of a trained model, copied into a new one."""
+"""Warm starts: copy the context model of a trained model into a new model."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from hstree.training.scoring import ContextModel
 
 
 class TrainedModel(Protocol):
-    """What a warm start reads of an `hstree.models.Model`."""
+    """Attributes of an `hstree.models.Model` that a warm start reads."""
 
     spec: LayerSpec
 
     @property
     def name(self) -> str:
-        """The kind of model."""
+        """Name of the kind of model."""
         ...
 
     @property
     def context_model(self) -> ContextModel:
-        """Its trained context model."""
+        """Trained context model."""
         ...
 
 
 def copy_context_model(source: TrainedModel, model: TrainedModel, new: ContextModel) -> None:
-    """Copy the context model of `source` into a new one of `model`; word vectors by their words.
+    """Copy the context model of `source` into `new`, that of `model`; match word vectors by word.
 
-    Raises OptionError when the models are of different kinds or sizes.
+    Raises OptionError when the models have different kinds or sizes.
     """
     old_arrays = source.context_model.parameters()
     new_arrays = new.parameters()
@@ -44,12 +44,12 @@ def copy_context_model(source: TrainedModel, model: TrainedModel, new: ContextMo
             f"({new_sizes}); give a model of the same kind and sizes"
         )
 
-    # (V,) label id in the source of each word, -1 where the source lacks it
+    # (V,) label id of each word in the source, -1 for missing words
     number = {word: i for i, word in enumerate(source.spec.labels)}
     source_label = np.array([number.get(word, -1) for word in model.spec.labels])
     is_known = source_label >= 0
 
-    # Word vectors follow their words; other arrays do not depend on the vocabulary
+    # Match word vectors by word; other arrays do not depend on the vocabulary
     for name, array in new_arrays.items():
         if name == "embedding":
             array[is_known] = old_arrays[name][source_label[is_known]]

@@ -1,8 +1,9 @@
-"""Models of word2vec (Mikolov et al. 2013): a word from the words on both sides of it.
+"""Models of word2vec (Mikolov et al. 2013): predict a word from the words on both sides.
 
-CBOW and skip-gram differ in their context model alone (`hstree.models.cbow`,
+CBOW and skip-gram differ only in their context models (`hstree.models.cbow`,
 `hstree.models.skipgram`); windows and training are the same. Their perplexity is that of a word
-given its window, which holds words after it too: it does not compare with that of a language model.
+given its window, which includes words after it. It cannot be compared with the perplexity of a
+language model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,22 +46,22 @@ from hstree.training.trainer import Progress, Trainer
 from hstree.tree import Tree
 from hstree.tree.paths import path_decisions
 
-#: Tokens of a step where words are trained on one by one. The learning rate changes and the clock
-#: is read between two steps.
+#: Number of tokens in a step of word-by-word training. The learning rate changes and the clock is
+#: read only between steps.
 TOKENS = 10_000
-#: Minimum number of such steps in a training.
+#: Minimum number of such steps in a training run.
 MIN_STEPS = 100
-#: Sub-sampling of trainings for vectors, that of the word2vec program.
+#: Default sub-sampling when training word vectors, as in the word2vec program.
 SAMPLE = 1e-3
-#: The learning rate does not fall below this fraction of its start.
+#: Minimum learning rate, as a fraction of the initial rate.
 LOWEST = 1e-4
 
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """Losses of a batch, gradients of their sum, and what the damping of steps depends on.
+    """Losses of a batch, gradients of their sum, and values that determine the damping of steps.
 
-    Gradients are with respect to the vectors of the windows' words, ascending, and the parameters
+    Gradients are with respect to the vectors of the words in windows, ascending, and the parameters
     of the output layer.
     """
 
@@ -69,12 +70,12 @@ class WindowLoss:
     output: Sequence[ParameterGradient]
     items: int  # number of predictions
     squares: float  # sum of the squared lengths of their hidden vectors
-    fractions: float  # sum of the squared fractions that words have in hidden vectors
+    fractions: float  # sum of the squared fractions of words in hidden vectors
 
 
 @dataclass(eq=False)
 class WindowModel(ContextModel):
-    """Mean vectors of the words around a position; -1 in a context means no word.
+    """Context model with the mean vector of the words around a position; -1 means no word.
 
     Attributes
     ----------
@@ -82,15 +83,15 @@ class WindowModel(ContextModel):
     """
 
     embedding: Array
-    #: Whether each word of a window is a prediction by itself.
+    #: Whether each word in a window is a separate prediction.
     by_word: ClassVar[bool] = False
 
     def predictions(self, contexts: Integer) -> tuple[Int64, Integer]:
-        """Return the item of each prediction (P,), and the words that it is made from (P, m)."""
+        """Return the item (P,) of each prediction, and its context words (P, m)."""
         return np.arange(len(contexts)), contexts
 
     def hidden(self, contexts: Integer) -> Array:
-        """Return the mean vectors (B, d) of windows (B, n), label ids in any order, -1 for none."""
+        """Return the mean vectors (B, d) of windows (B, n): label ids in any order, -1 for none."""
         means, words = self._means(contexts)
         mean: Array = means @ self.embedding[words]
         return mean
@@ -98,10 +99,10 @@ class WindowModel(ContextModel):
     def loss(
         self, layer: OutputLayer, contexts: Integer, targets: Integer, rng: np.random.Generator
     ) -> WindowLoss:
-        """Return the layer's loss of each target, and the gradients of their sum.
+        """Return the layer's loss for each target, and the gradients of their sum.
 
-        Rong (2014), section 3.1, with equation 20 for the words of the window: each gets the
-        gradient with respect to the hidden vector times 1/C.
+        See Rong (2014), section 3.1. By equation 20, each word in the window gets the gradient with
+        respect to the hidden vector, times 1/C.
         """
         means, words = self._means(contexts)
         hidden = means @ self.embedding[words]
@@ -116,7 +117,7 @@ class WindowModel(ContextModel):
         )
 
     def _means(self, contexts: Integer) -> tuple[scipy.sparse.csr_array, Array]:
-        """Return the means as a matrix (B, words), and the words that occur, ascending."""
+        """Return the averaging matrix (B, words), and the distinct words, ascending."""
         is_word = contexts >= 0
         count = is_word.sum(axis=1)
         words, slot = touched_rows(contexts[is_word], len(self.embedding))
@@ -128,29 +129,29 @@ class WindowModel(ContextModel):
 
 @dataclass(eq=False)
 class Word2Vec(Model[WindowModel]):
-    """Base of CBOW and skip-gram.
+    """Base class of CBOW and skip-gram.
 
-    Over labels without ``<eos>``, such as those of gensim's trees, line ends are left out of texts.
-    Without ``<unk>`` too, so are words outside the labels, as in word2vec and gensim.
+    If the labels lack ``<eos>``, as in trees from gensim, line ends are left out of texts. If they
+    also lack ``<unk>``, words outside the labels are left out, too, as in word2vec and gensim.
 
     Parameters
     ----------
     window : int
-        Number of words on either side of the target, within its line. In training, the reach of
-        each window is drawn from 1 to this.
+        Maximum number of words on either side of the target, within its line. In training, the size
+        of each window is drawn from 1 to this number.
     sample : float
-        Threshold of the sub-sampling of frequent words, 0 for none; word2vec's default is 0.001.
-        It trains for another distribution than that of the text, better for vectors and worse for
-        perplexity. See `hstree.data.windows.SymmetricWindows`.
+        Threshold for sub-sampling frequent words; 0 disables it, and the default of word2vec is
+        0.001. Sub-sampling changes the distribution of training words: vectors get better, and the
+        perplexity gets worse. See `hstree.data.windows.SymmetricWindows`.
     online : bool
-        Move the weights after every word instead of after every batch, as the word2vec program
-        does: faster. For trees of two children per node and one code per word, with the extra
-        `fast`. `hstree embed` does so where it can.
+        Whether to update the weights after every word instead of after every batch, as the word2vec
+        program does. This is faster, and needs a binary tree with one code per word and the extra
+        `fast`. It is the default of `hstree embed` if possible.
 
     Raises
     ------
     OptionError
-        When `online` is asked for with another output layer.
+        When `online` is set with another output layer.
     """
 
     window_model: ClassVar[type[WindowModel]] = WindowModel
@@ -173,20 +174,20 @@ class Word2Vec(Model[WindowModel]):
             raise OptionError.about(
                 "online",
                 "is for trees of two children per node and one code per word, such as huffman; "
-                "other output layers train in batches",
+                "leave it out for other output layers, which train in batches",
             )
 
     @classmethod
     def for_vectors(cls, spec: LayerSpec, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options of a training for its vectors: sub-sampling, and `online` where it can be.
+        """Return options for training word vectors: sub-sampling, and `online` if possible.
 
-        A batch size that was given asks for batches.
+        If `options` has a batch size, training is in batches.
         """
         online = is_binary(spec) and compiled() is not None and "batch_size" not in options
         return {"sample": SAMPLE, "online": online, **options}
 
     def new_context_model(self, rng: np.random.Generator) -> WindowModel:
-        """Return an untrained context model, drawn from -0.5/d to 0.5/d as in word2vec."""
+        """Return an untrained context model, uniform from -0.5/d to 0.5/d as in word2vec."""
         words = self.spec.labels
         d = self.dim
         drawn = (rng.random((len(words), d), np.float32) - np.float32(0.5)) / np.float32(d)
@@ -194,13 +195,13 @@ class Word2Vec(Model[WindowModel]):
 
     @classmethod
     def select_tokens(cls, corpus: Corpus) -> Corpus:
-        """Return a corpus, or its words alone where the vocabulary lacks ``<eos>``."""
+        """Return a corpus, or only its words if the vocabulary lacks ``<eos>``."""
         if corpus.vocabulary.eos is None:
             return corpus.select_words()
         return super().select_tokens(corpus)
 
     def reencode(self, text: Any) -> Corpus:
-        """Return a text with label ids as token ids, its words alone without a label ``<eos>``."""
+        """Return a text with label ids as token ids; only words if the labels lack ``<eos>``."""
         return super().reencode(text).select_words()
 
     def windows(self, corpus: Corpus) -> SymmetricWindows:
@@ -209,12 +210,12 @@ class Word2Vec(Model[WindowModel]):
         return kind(self.reencode(corpus), self.window, self.sample)
 
     def trainer(self, train: ContextBatches) -> Trainer[Any]:
-        """Return a trainer that continues from the present parameters."""
+        """Return a trainer that continues from the current parameters."""
         return OnlineTrainer(self, train) if self.online else Word2VecTrainer(self, train)
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training, without limits, from what `config` returns."""
+        """Describe a model and its training from the result of `config`, without limits."""
         moved = f"{options['batch_size']} positions per batch"
         if options.get("online"):
             moved = "one word after the other"
@@ -226,14 +227,14 @@ class Word2Vec(Model[WindowModel]):
         )
 
     def context_ids(self, contexts: Contexts) -> Int64:
-        """Return contexts as label ids (B, n), of any length, padded with -1."""
+        """Return contexts of any length as label ids (B, n), padded with -1."""
         lists = ids_or_words(contexts, self.vocabulary)
         if isinstance(lists, np.ndarray):
             if lists.ndim != 2:
                 raise InputError(f"contexts of shape {lists.shape}; this model takes (B, n)")
             check_ids(lists, len(self.spec.labels), lowest=-1)
             return lists.astype(np.int64)
-        # The words of each context from the left, then -1
+        # The words of each context, then -1
         length = np.array([len(words) for words in lists], np.int64)
         ids = np.full((len(lists), max(1, int(length.max(initial=0)))), -1, np.int64)
         is_word = np.arange(ids.shape[1]) < length[:, None]
@@ -242,14 +243,14 @@ class Word2Vec(Model[WindowModel]):
 
 
 def item_means(nll: Float64, item: Int64, n_items: int) -> Float64:
-    """Return the mean over the predictions of each item; every item has one or more."""
+    """Return the mean over the predictions of each item; every item has at least one."""
     total = np.bincount(item, nll, minlength=n_items)
     mean: Float64 = total / np.bincount(item, minlength=n_items)
     return mean
 
 
 class FallingTrainer(Trainer[WindowModel]):
-    """A training whose learning rate falls linearly with the fraction that is done."""
+    """Trainer whose learning rate falls linearly with the fraction of training done."""
 
     def learning_rate(self, done: float) -> float:
         """Return the learning rate after `done` epochs."""
@@ -257,11 +258,11 @@ class FallingTrainer(Trainer[WindowModel]):
 
 
 class Word2VecTrainer(FallingTrainer):
-    """Trains CBOW or skip-gram and its output layer, in place.
+    """Trainer of CBOW or skip-gram and its output layer, in place.
 
-    Minibatches of damped gradient descent (`hstree.training.sgd`), at a learning rate that falls
-    linearly with the fraction of the training that is done: of the epochs, or of the budget if that
-    is larger. The counts of the training text say how often a batch touches each row.
+    It uses minibatches and damped gradient descent (`hstree.training.sgd`). The learning rate falls
+    linearly with the fraction of training done: of the epochs, or of the time budget if that is
+    larger. The counts of the training text determine how often a batch touches each row.
     """
 
     def __init__(self, model: Word2Vec, train: ContextBatches) -> None:
@@ -288,7 +289,7 @@ class Word2VecTrainer(FallingTrainer):
                 vectors: Array = optimiser.parameter[g.rows].reshape(len(g.values), -1)
                 curvature += float(optimiser.curvature[g.rows] @ np.vecdot(vectors, vectors))
 
-        # Words, then the output layer
+        # Update words, then the output layer
         words = loss.embedding
         scale = loss.fractions * curvature
         self.embedding.step(words.rows, words.values, learning_rate, scale)
@@ -299,19 +300,20 @@ class Word2VecTrainer(FallingTrainer):
 
 
 class OnlineTrainer(FallingTrainer):
-    """Trains CBOW or skip-gram over a binary tree word by word, in place.
+    """Trainer of CBOW or skip-gram over a binary tree, word by word and in place.
 
-    Each word moves the weights before the next one is read: gradient descent at a learning rate
-    that falls linearly, as in the word2vec program and gensim with one worker. Lines are read in
-    random order, some thousand tokens at a time. One thread trains: two that shared the weights
-    without locks ("Hogwild!", Recht et al. 2011) were half as fast where it was measured.
+    Each word updates the weights before the next word is read. This is gradient descent with a
+    linearly falling learning rate, as in the word2vec program and in gensim with one worker. Lines
+    are read in random order, about 10,000 tokens at a time. Training uses one thread: in
+    measurements, two threads that shared the weights without locks ("Hogwild!", Recht et al. 2011)
+    were half as fast.
 
-    Raises MissingExtraError without numba, OptionError when compiled kernels are switched off.
+    Raises MissingExtraError without numba, and OptionError when compiled kernels are disabled.
     """
 
     def __init__(self, model: Word2Vec, train: ContextBatches) -> None:
         super().__init__(model)
-        #: tokens of a step; fewer where the text is short, so that the learning rate falls smoothly
+        #: number of tokens in a step; smaller for short texts, so that the rate falls smoothly
         self.batch_size = max(1, min(TOKENS, len(train) * self.epochs // MIN_STEPS))
         fast = compiled()
         if fast is None:
@@ -323,7 +325,7 @@ class OnlineTrainer(FallingTrainer):
         self._windows = (model.window, self.model.by_word)
         layer: Any = model.layer  # hierarchical: the model refuses others
 
-        # The decisions of every label in a row, with a sign of 1 for branch 0 and -1 for branch 1
+        # The decisions of all labels, with a sign of 1 for branch 0 and -1 for branch 1
         decisions, _ = path_decisions(layer.codes, np.arange(layer.n_labels))
         length = layer.codes.length
         self._paths = fast.LabelPaths(
@@ -334,16 +336,16 @@ class OnlineTrainer(FallingTrainer):
         )
 
         matrices = (self.model.embedding, layer.weight)
-        #: The matrices, and where they are trained, filled up with zeros to whole cache lines.
+        #: pairs of a matrix and its training copy, whose rows are padded to whole cache lines
         self._rooms = [(matrix, fast.zeros_at_cache_lines(matrix)) for matrix in matrices]
-        self._is_apart = False  # whether the rooms are newer than the matrices
+        self._is_apart = False  # whether the copies are newer than the matrices
         self._parameters = (*(room for _, room in self._rooms), layer.bias)
-        # Compiled now, on no lines, so that no epoch's seconds are of that.
+        # Compile now, by a step without lines, so that no epoch includes the time
         self.step(np.zeros(1, np.int32), np.empty(0, np.int32), 0.0)
 
     @contextmanager
     def at_cache_lines(self) -> Iterator[None]:
-        """Copy the matrices to where steps train them, and back after the body."""
+        """Copy the matrices to their training copies, and back after the body."""
         for matrix, room in self._rooms:
             room[:, : matrix.shape[1]] = matrix
         self._is_apart = True
@@ -368,7 +370,7 @@ class OnlineTrainer(FallingTrainer):
             matrix[...] = room[:, : matrix.shape[1]]
 
     def prepare(self, contexts: Any, targets: Any) -> int:
-        """Return the seed of the lines' window sizes."""
+        """Return the random seed for the window sizes in these lines."""
         return int(self.rng.integers(1, 1 << 63))
 
     def step(
@@ -376,7 +378,7 @@ class OnlineTrainer(FallingTrainer):
     ) -> float:
         """Train on lines, whose offsets are `contexts`; return the summed loss of their tokens.
 
-        Call it inside `at_cache_lines`, which copies what it changes to the model.
+        Call it inside `at_cache_lines`, which copies the changes to the model.
         """
         loss: float = self._train(
             (contexts, targets),
