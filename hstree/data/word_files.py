@@ -100,7 +100,9 @@ def _read_csv(name: str, lines: Sequence[tuple[int, str]]) -> WordList:
     Its titles name the columns (`_WORD_TITLES`, `_COUNT_TITLES`). Two columns may have any titles,
     or none.
     """
-    rows = csv.reader((line for _, line in lines), strict=True)
+    unquoted = re.sub('"[^"]*"', "", lines[0][1])
+    delimiter = max(",;", key=unquoted.count)
+    rows = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
     words = []
     counts = []
     columns = None

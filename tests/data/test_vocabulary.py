@@ -78,6 +78,7 @@ def test_options_without_room_for_a_word_are_refused(option, value):
         'item,count\ncat,3\n"a, b",2\n',
         'sku,units\ncat,3\n"a, b",2\n',
         'cat,3\n\n"a, b",2\n',
+        "artikel;anzahl\ncat;3\na, b;2\n",
         ',0\ncat,3\n"a, b",2\n',
         'Count,note,Word\n3,,cat\n2,new,"a, b"\n',
         "cat\t3\na, b\t2\n",
