@@ -19,15 +19,15 @@ from hstree.models.torch.session import find_memory_error
 
 
 def call_network(model: Any, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
-    """Return what the network of a model returns.
+    """Return the hidden vectors and the state from the network of a model.
 
-    Raises OptionError if it raises, or returns other shapes, and TrainingError where its memory is
-    not enough.
+    Raises OptionError if the network raises or returns other shapes, and TrainingError if memory is
+    not sufficient.
     """
     name = model.network_name
     try:
         result = model.module(ids, state)
-    except Exception as error:  # whatever the user's network raises
+    except Exception as error:  # the user's network may raise any exception
         if (memory_error := find_memory_error(error)) is not None:
             raise memory_error from error
         raise refusal(name, f"raises {named_error(error)}") from error

@@ -82,8 +82,8 @@ class TorchModel(BaseModel):
     network_rate : float
         Initial learning rate of the rest of the network (Adam); it falls to 0.
     rates : str
-        Learning rates to choose from, such as "0.03,0.1,0.3": each trains for a part of half of the
-        first seconds, and the best on validation goes on. Empty for `learning_rate`.
+        Learning rates to choose from, such as "0.03,0.1,0.3": each trains for an equal part of half
+        of the first seconds, and the best on validation continues. Empty for `learning_rate`.
     device : str
         "cpu", "cuda", "cuda:1", "mps", or "auto": a GPU where there is one.
 
@@ -153,7 +153,7 @@ class TorchModel(BaseModel):
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training, without limits, from what `config` returns."""
+        """Describe a model and its training, without limits, from the result of `config`."""
         counted = [name for name in ("layers", "heads") if name in options]
         sizes = [plural(options[name], name.rstrip("s")) for name in counted]
         model = ", ".join([cls.name, *sizes, f"{options['dim']} dimensions"])
@@ -260,7 +260,7 @@ class TorchModel(BaseModel):
             raise OptionError.about("rates", f"is {self.rates!r}, which needs a validation text")
         with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
             best = train_best_rate(self, train, valid, Path(checkpoints or temporary))
-        # What was learned, and the learning rate; the budget is still that of all rates
+        # Weights, history and learning rate of the best; the budget stays that of all rates
         vars(self).update(vars(best) | {"seconds": self.seconds})
         return self
 
@@ -336,9 +336,9 @@ class TorchModel(BaseModel):
     def timed_calls(
         self, corpus: Corpus, batch_size: int, max_scores: int, k: int
     ) -> dict[str, tuple[Callable[[int], object], int]]:
-        """Return what is measured in testing: functions of a number of positions, and the maximum.
+        """Return functions to time in testing; each takes a number of positions, up to a maximum.
 
-        The positions are those of a text, which the network reads in its order.
+        The network reads the positions in the order of a text.
         """
         ids = next(iter(ContextBatches(self.reencode(corpus), 0).batches(batch_size + 1)))[1]
         tokens = torch.from_numpy(ids).long().to(self.torch_device)

@@ -1,4 +1,4 @@
-"""The choice of a learning rate: each trains for some seconds, and the best goes on."""
+"""The choice of a learning rate: each trains for some seconds, and the best continues."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> A
     """Return a copy of a model, trained with each rate, and on with the best on validation.
 
     Each rate has a part of the first seconds, and the best one has what the others leave. The
-    choice is kept beside the checkpoints in `folder`, so that a paused training goes on with it.
-    The copy is that of an interrupted training, where there is one.
+    choice is kept beside the checkpoints in `folder`, so that paused training continues with it.
+    If training was interrupted, the copy continues from there.
     """
     rates = parse_rates(model.rates)
     seconds = RATES_FRACTION * model.seconds / len(rates)
 
-    # The file of the choice, by what it depends on
+    # The file of the choice, named by a hash of its dependencies
     changing = {"epochs", "seconds", "learning_rate"}
     config = {name: value for name, value in model.config().items() if name not in changing}
     texts = [[text.sha256, list(text.lines)] for text in (train, valid)]

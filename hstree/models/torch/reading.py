@@ -19,7 +19,7 @@ def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
     """Yield the hidden vectors (n, d) after the tokens (T,) of a text, some at a time, in order.
 
     A network with a state reads all tokens in their order. One without reads windows of the model's
-    `length`, of which the second half is new.
+    `length`; the second half of each window is new.
     """
     model.module.eval()
     length = model.length

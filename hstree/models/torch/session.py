@@ -17,7 +17,7 @@ OUT_OF_MEMORY = re.compile("out of memory|not enough memory|can't allocate memor
 
 
 def find_device(name: str) -> torch.device | None:
-    """Return the device of a name, None where this machine has none."""
+    """Return the device of a name, or None if this machine does not have it."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(name)
@@ -57,7 +57,7 @@ def errors_in_one_line() -> Iterator[None]:
         yield
     except (HstreeError, OSError):
         raise
-    except Exception as error:  # whatever the user's code raises
+    except Exception as error:  # the user's code may raise any exception
         if (memory_error := find_memory_error(error)) is not None:
             raise memory_error from error
         raise TrainingError(f"the network or its head failed: {named_error(error)}") from error

@@ -86,7 +86,7 @@ class StreamBatches(ContextBatches):
     ----------
     corpus : Corpus
     streams : int
-        Maximum number of streams; each has some batches at least.
+        Maximum number of streams; a short text has fewer, so that each has some batches.
     length : int
         Number of tokens of each stream in a batch.
     """
@@ -149,7 +149,7 @@ class NetworkTrainer(EpochLoop):
         return self.rate * max(0.0, 1 - done / max(1, self.epochs))
 
     def epoch_batches(self, train: Any, epoch: int = 1) -> Iterator[tuple[Tensor, Tensor, bool]]:
-        """Yield what the network reads (S, n), the targets (S n,), and whether a stream begins.
+        """Yield the input ids (S, n), the targets (S n,), and whether a stream begins.
 
         `train` is a text as `StreamBatches`.
         """

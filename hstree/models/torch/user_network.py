@@ -83,11 +83,11 @@ class TorchNetwork(TorchModel):
             call_network(self, ids, None)
 
     def make_network(self) -> nn.Module:
-        """Return what the user's function makes."""
+        """Return the network that the user's function makes."""
         function = load_function(self.network)
         try:
             network = function(len(self.spec.labels), self.dim, **self._arguments)
-        except Exception as error:  # whatever the user's function raises
+        except Exception as error:  # the user's function may raise any exception
             raise refusal(self.network, f"raises {named_error(error)}") from error
         if not isinstance(network, nn.Module):
             raise refusal(self.network, f"returns {brief(network)}, not a torch.nn.Module")
@@ -115,7 +115,7 @@ def module_spec(network: str) -> ModuleSpec:
     else:
         try:
             spec = find_spec(module)
-        except Exception as error:  # whatever the user's packages raise
+        except Exception as error:  # the user's packages may raise any exception
             raise import_failure(network, error) from error
     if spec is None or not Path(str(spec.origin)).is_file():
         reason = (
@@ -141,7 +141,7 @@ def load_function(network: str) -> Callable[..., Any]:
         else:
             module = import_module(spec.name)
         function: Callable[..., Any] = getattr(module, network.rpartition(":")[2])
-    except Exception as error:  # whatever the user's module raises
+    except Exception as error:  # the user's module may raise any exception
         raise import_failure(network, error) from error
     if not callable(function):
         raise OptionError.about("network", f"is {network!r}, which is no function")
