@@ -335,11 +335,11 @@ def classify(
     from hstree.data.memory import peak_memory
     from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier
     from hstree.interop.sklearn.label_tree_files import FILES
-    from hstree_cli.trees import parse_method
+    from hstree_cli.trees import read_method
 
     parameters: dict[str, Any] = {}
     if method is not None:
-        builder, builder_options = parse_method(method, seed)
+        builder, builder_options = read_method(method, seed)
         parameters = {"builder": builder.name, "builder_options": builder_options}
     if C is not None:
         parameters["C"] = C

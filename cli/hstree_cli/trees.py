@@ -1,7 +1,6 @@
 """Commands that build trees: methods, vocab, build, check, stats, show and convert."""
 
 import re
-import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -216,7 +215,7 @@ def build(
     from hstree.tree.files import ENDINGS
     from hstree_cli.inputs import read_vocabulary
 
-    builder, options = parse_method(method, seed)
+    builder, options = read_method(method, seed)
     # Input files, which the output must not replace
     files = [
         value
@@ -268,23 +267,11 @@ def _open_input(
     return data
 
 
-def parse_method(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
-    """Return the builder that ``--method`` names, and the values of its options.
+def read_method(method: str, seed: int) -> "tuple[Builder, dict[str, Any]]":
+    """Return the builder that ``--method`` names, and its options with the random seed."""
+    from hstree.builders.registry import parse_method
 
-    Raises OptionError if there is no such builder, or if an option has an invalid value.
-    """
-    from hstree._options import parse_options, typed_words
-    from hstree.builders import builder
-    from hstree.errors import OptionError
-
-    name, *pairs = typed_words(method) or [""]
-    if "+" in pairs:
-        command = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])
-        raise OptionError(
-            f"{method!r} includes an output layer, which a tree cannot have; `{command}` trains it"
-        )
-    named = builder(name)
-    options = parse_options(name, named.options, pairs)
+    named, options = parse_method(method)
     # --seed is the default of an option random_state
     if any(option.name == "random_state" for option in named.options):
         options.setdefault("random_state", seed)

@@ -8,13 +8,14 @@ Another package adds a builder through the entry-point group ``hstree.builders``
 
 import hashlib
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hstree._files import open_regular
-from hstree._options import effective
+from hstree._options import effective, parse_options, typed_words
 from hstree._parallel import doing_jobs
 from hstree._plugins import PACKAGE, Registry, titled
 from hstree._text import named_error, recorded_name
@@ -64,6 +65,21 @@ builders = BUILDERS.all
 broken_builders = BUILDERS.broken
 
 
+def parse_method(method: str) -> tuple[Builder, dict[str, Any]]:
+    """Return the builder and the options that a text such as "gmm epsilon=0.4" names.
+
+    Raises OptionError if there is no such builder, or if an option has an invalid value.
+    """
+    name, *pairs = typed_words(method) or [""]
+    if "+" in pairs:
+        command = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])
+        raise OptionError(
+            f"{method!r} includes an output layer, which a tree cannot have; `{command}` trains it"
+        )
+    chosen = BUILDERS.get(name)
+    return chosen, parse_options(name, chosen.options, pairs)
+
+
 def build(
     method: str | Callable[..., Tree],
     input: Any,
@@ -80,8 +96,9 @@ def build(
     Parameters
     ----------
     method : str or callable
-        Name of a builder, such as "huffman" or "flat" (see `builders`), or a function of your own
-        that has the signature of a builder (``docs/add-a-builder.md``).
+        Name of a builder (see `builders`), also with options as on the command line, such as "gmm
+        epsilon=0.4"; or a function of your own that has the signature of a builder
+        (``docs/add-a-builder.md``).
     input : counts, vectors, text, str or path
         Counts: a dict, a `Counter`, a Series with its index, an array, list or tensor (V,), or a
         Vocabulary; floats must be whole numbers. Vectors: an array, tensor or DataFrame (V, d),
@@ -104,7 +121,7 @@ def build(
         Number of parallel jobs, for gmm, kmeans and semantic; -1 uses all cores, as in
         scikit-learn. The tree does not depend on it.
     **options
-        Options of the method.
+        Options of the method. They replace those in the text of the method.
 
     Returns
     -------
@@ -135,7 +152,11 @@ def build(
     >>> build(star, {"a": 1, "b": 5, "c": 2})
     Tree(3 labels, 1 nodes, method='star')
     """
-    chosen = _builder_of(method) if callable(method) else BUILDERS.get(method)
+    if callable(method):
+        chosen = _builder_of(method)
+    else:
+        chosen, typed_options = parse_method(method)
+        options = typed_options | options
     if from_tree is not None:
         options[FROM.name] = from_tree
     values = effective(chosen.options, options, chosen.name)

@@ -284,3 +284,16 @@ def test_keyed_vectors_are_vectors_with_counts():
     assert hstree.build("gmm", without) == hstree.build("gmm", WordVectors(words, rows))
     with pytest.raises(InputError, match="come without counts"):
         hstree.build("huffman", without)
+
+
+def test_a_method_may_have_options_in_its_text():
+    counts = {f"word{i}": 50 - i for i in range(50)}
+    tree = hstree.build("huffman arity=4 short_list=5", counts)
+    assert tree.sha256 == hstree.build("huffman", counts, arity=4, short_list=5).sha256
+    # A keyword replaces an option of the text
+    replaced = hstree.build("huffman arity=4", counts, arity=3)
+    assert replaced.meta["options"] == {"arity": 3}
+    with pytest.raises(OptionError, match="trees"):
+        hstree.build("huffman trees=2", counts)
+    with pytest.raises(OptionError, match="hstree compare CORPUS 'gmm"):
+        hstree.build("gmm + ngrams", counts)
