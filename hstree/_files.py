@@ -343,8 +343,8 @@ def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterato
 def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> BinaryIO:
     """Return the lock file of a folder, locked until it is closed; see `locked`.
 
-    Nothing is locked where the system or the disk has no `flock`. Raises BlockingIOError where
-    another process holds the lock, and OSError where the folder cannot be written.
+    Nothing is locked where the system or the disk has no `flock`. Raises BlockingIOError if
+    another process holds the lock, and OSError if the folder cannot be written.
     """
     path = folder / LOCK
     attempts = 0
@@ -371,7 +371,7 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
 def _lock(file: BinaryIO, *, wait: bool, shared: bool) -> bool:
     """Lock an open file; return False where files have no locks.
 
-    Raises BlockingIOError where another process has locked it.
+    Raises BlockingIOError if another process has locked it.
     """
     if fcntl is None:
         return False

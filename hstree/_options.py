@@ -75,7 +75,7 @@ class Option:
 
     @classmethod
     def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
-        """Return the option of an annotation; TypeError where it is not that of an option."""
+        """Return the option of an annotation; TypeError if it is not that of an option."""
         info = types.type_info(annotation)
         members = info.types if isinstance(info, types.UnionType) else (info,)
         plain = [m for m in members if not isinstance(m, types.NoneType | types.LiteralType)]

@@ -35,7 +35,7 @@ from hstree.errors import HstreeError, InputError
 
 TABLE = Path(__file__).parents[1] / "hstree" / "builders" / "wordnet" / "wordnet30.tsv.xz"
 
-#: From the name of a file ("data.noun") to its content; raises InputError where there is none.
+#: From the name of a file ("data.noun") to its content; raises InputError if there is none.
 ReadFile = Callable[[str], bytes]
 
 _FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
@@ -51,7 +51,7 @@ _Offset = tuple[str, int]  # one of `POS`, byte offset in its data file
 
 
 def folder_files(folder: Path) -> ReadFile:
-    """Return a reader of the files of a folder; InputError where there is no such folder."""
+    """Return a reader of the files of a folder; InputError if there is no such folder."""
     if not folder.is_dir():
         raise InputError(
             f"no folder {folder} to read WordNet from; give one that has data.noun, index.noun, ..."

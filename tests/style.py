@@ -122,7 +122,7 @@ PATTERNS = (
         "regardless of, for any",
         "The bytes are equal, however many jobs run.",
     ),
-    Pattern(r"(?-i:\b(None|[a-z]Error) where\b)", "if", "None where there is none."),
+    Pattern(r"(?-i:\b(None|\w+Error) where\b)", "if", "None where there is none."),
 )
 #: Patterns of headings, which are nouns, imperatives or questions.
 HEADINGS = (Pattern(r"^#+ [^\n]*\bwhat\b[^?\n]*$", "a noun, such as Results", "## What it buys"),)

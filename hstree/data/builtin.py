@@ -27,7 +27,7 @@ _NO_PROSE = ("***", "===", "---", "~~~", "://", "\\", "|", "\0")
 
 
 class PythonDocs:
-    """The documentation of this Python, as sentences; InputError where its source is missing."""
+    """The documentation of this Python, as sentences; InputError if its source is missing."""
 
     name = "builtin:python"
 

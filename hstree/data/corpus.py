@@ -433,7 +433,7 @@ class Corpus:
         return [types[number] for number in self._types[positions].tolist()]
 
     def select_lines(self, start: int, stop: int) -> Corpus:
-        """Return lines `start` (from 0) to `stop` - 1; raises InputError where there are none."""
+        """Return lines `start` (from 0) to `stop` - 1; raises InputError if there are none."""
         if not 0 <= start < stop <= self.n_lines:
             has = f"{self.name} has {plural(self.n_lines, 'line')}"
             raise InputError(f"{has}, and none from {start} to {stop}")

@@ -34,7 +34,7 @@ _MOST_EOS = 1 << 24
 
 
 def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
-    """Iterate over lines; InputError where they are no list, such as one text or a set."""
+    """Iterate over lines; InputError if they are no list, such as one text or a set."""
     if is_no_list(lines):
         raise InputError(
             f"{name} of type {type(lines).__name__}; give a list of lines (a file is read by "
@@ -227,7 +227,7 @@ def _end_id(eos: int | str | None, types: list[str] | None) -> int | None:
 def _encoded(
     name: str, sha256: str, types: list[str], ids: Int32, start: Int64, lower: bool = False
 ) -> EncodedText:
-    """Return the text of these ids and offsets of lines; InputError where it is empty."""
+    """Return the text of these ids and offsets of lines; InputError if it is empty."""
     if not len(ids):
         raise InputError(f"{name} is empty; give at least one line")
     counts = np.bincount(ids, minlength=len(types))

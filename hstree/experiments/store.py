@@ -278,7 +278,7 @@ def _short_hash(text: str) -> str:
 def _make_room(folder: Path, *names: str) -> None:
     """Make a folder and remove what is in the place of files in it, in the order of their names.
 
-    Raises FileFormatError where that fails.
+    Raises FileFormatError if that fails.
     """
     with explained(f"write in {folder}", FileFormatError, "remove it, or choose another folder"):
         if not folder.is_dir():

@@ -2,7 +2,7 @@
 
 gensim's hierarchical softmax reads two attributes of each word, `code` and `point`, which describe
 the tree. Its decisions have no bias. gensim is imported when a function is called; functions raise
-MissingExtraError where it is missing or too old. A model is a ``gensim.models.Word2Vec`` made with
+MissingExtraError if it is missing or too old. A model is a ``gensim.models.Word2Vec`` made with
 ``hs=1``, after its `build_vocab`. For others, functions raise OptionError (no hierarchical softmax)
 or InputError (no vocabulary).
 """

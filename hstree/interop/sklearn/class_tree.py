@@ -82,7 +82,7 @@ def _is_flat(options: Mapping[str, Any], n_labels: int) -> bool:
 
 
 def label_classes(tree: Tree, names: Sequence[str]) -> Int64:
-    """Return the class (V,) of each label of a tree; InputError where it lacks a class."""
+    """Return the class (V,) of each label of a tree; InputError if it lacks a class."""
     class_number = {name: number for number, name in enumerate(names)}
     if len(class_number) < len(names):
         raise InputError("two classes have the same name as text; name them apart")

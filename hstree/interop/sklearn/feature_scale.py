@@ -50,7 +50,7 @@ def fit_scale(X: Any, scaling: str) -> tuple[Float64, bool]:
 def scale_samples(X: Any, scale: Float64, has_unit_length: bool) -> Any:
     """Return the samples of a canonical CSR array as the model takes them.
 
-    Raises InputError where they are too large for sums in float32.
+    Raises InputError if they are too large for sums in float32.
     """
     data = X.data.astype(np.float64)
     sample = segment_ids(X.indptr)

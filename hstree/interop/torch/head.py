@@ -27,7 +27,7 @@ class Head(nn.Module):
     weight: nn.Parameter
 
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
-        """Register a parameter; InputError where a layer's has another shape.
+        """Register a parameter; InputError if a layer's has another shape.
 
         Assignments, ``load_state_dict(assign=True)`` and tied weights call it, too.
         """
@@ -38,7 +38,7 @@ class Head(nn.Module):
         super().register_parameter(name, param)
 
     def _check_shape(self, name: str, param: Tensor | None) -> None:
-        """Raise InputError where a parameter has another shape than the layer's."""
+        """Raise InputError if a parameter has another shape than the layer's."""
         if param is None or not are_equal(param.shape, self.parameter_shapes[name]):
             raise InputError(self._wrong_shape(name, param))
 

@@ -66,7 +66,7 @@ def is_traced_by_onnx() -> bool:
 
 
 def refuse_traced(call: str, remedy: str) -> None:
-    """Raise InputError where `is_traced`, for a call whose result is drawn."""
+    """Raise InputError if `is_traced`, for a call whose result is drawn."""
     if is_traced():
         raise InputError(
             f"{call} draws new labels each time, which torch.export, torch.jit.trace, the ONNX "

@@ -171,7 +171,7 @@ class TreeLayer(Head):
         return torch.from_numpy(np.frombuffer(bytes.fromhex(tree_hash(self.tree)), np.uint8).copy())
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Raise InputError where the tree's hash in a state is that of another tree."""
+        """Raise InputError if the tree's hash in a state is that of another tree."""
         if state.tolist() != self.get_extra_state().tolist():
             raise InputError(
                 f"the weights were learned on another tree than {self.tree}; make the layer on "
@@ -431,7 +431,7 @@ class HierarchicalSoftmax(TreeLayer):
         A label id, or ``V + n`` for node n; ``layer.levels.names_of(targets, depth)`` are names.
         At a `depth`, 0 for the root, it is the most probable node, or label above it. With a
         `confidence` it is the deepest whose probability reaches that, down to the depth if there
-        is one; of several, the most probable. Raises InputError where labels have several codes.
+        is one; of several, the most probable. Raises InputError if labels have several codes.
         """
         hidden = self._as_rows(input)
         target, level = self._candidates(depth, confidence, input.device)

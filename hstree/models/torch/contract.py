@@ -84,7 +84,7 @@ def refusal(name: str, problem: str) -> OptionError:
 
 
 def check_state(name: str, state: Any, later: Any) -> None:
-    """Raise OptionError where the state of a network has other shapes after a later call."""
+    """Raise OptionError if the state of a network has other shapes after a later call."""
     if [s.shape for s in flat_state(later)] != [s.shape for s in flat_state(state)]:
         raise refusal(name, "returns a state whose shapes change from call to call")
 

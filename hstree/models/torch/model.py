@@ -123,12 +123,12 @@ class TorchModel(BaseModel):
 
     @classmethod
     def check_setup(cls, words: Vocabulary, options: Mapping[str, Any]) -> None:
-        """Raise OptionError where no output layer over these words can be trained here."""
+        """Raise OptionError if no output layer over these words can be trained here."""
         new: Any = cls
         new(LayerSpec(words, "flat"), **{k: v for k, v in options.items() if k != "model"})._check()
 
     def _check(self) -> None:
-        """Raise OptionError where this machine lacks the device, or rates have no budget."""
+        """Raise OptionError if this machine lacks the device, or rates have no budget."""
         require_device(self.device)
         if self.rates and self.seconds is None:
             remedy = "give --seconds or --minutes (stop=hstree.Seconds(240))"
@@ -145,7 +145,7 @@ class TorchModel(BaseModel):
 
     @classmethod
     def check_layer(cls, spec: LayerSpec, dim: int) -> None:
-        """Raise OptionError where an output layer has no PyTorch form."""
+        """Raise OptionError if an output layer has no PyTorch form."""
         check_head(spec)
         # The form of a layer has the options of the layer
         if not spec.kind.is_head:
@@ -173,7 +173,7 @@ class TorchModel(BaseModel):
 
     @cached_property
     def torch_device(self) -> torch.device:
-        """The device; OptionError where this machine has none of that name."""
+        """The device; OptionError if this machine has none of that name."""
         return require_device(self.device)
 
     @cached_property

@@ -99,7 +99,7 @@ def module_spec(network: str) -> ModuleSpec:
 
     Imports are searched last in the folder of the file, or else in the current folder. Of
     "package.module:function", this imports the packages, but not the module. Raises OptionError
-    where there is none.
+    if there is none.
     """
     module, _, function = network.rpartition(":")
     if not (module and function.isidentifier()):
