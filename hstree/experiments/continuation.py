@@ -106,6 +106,11 @@ def _differences(comparison: Comparison, setting: Setting) -> list[str]:
             values = comparison.options.get(name), setting.options.get(name)
             if values[0] != values[1]:
                 differing[name] = values
+        if hashes := differing.pop("source", None):
+            # of the file of a network, whose name says more
+            kept, here = (f"(sha256 {str(sha256)[:8]})" for sha256 in hashes)
+            network = f"{comparison.options.get('network')} {kept}"
+            differing.setdefault("network", (network, f"changed {here}; restore the file"))
     if comparison.stop != setting.stop:
         differing["rule"] = comparison.stop, setting.stop
     return [f"its {name} is {kept}, this one's {here}" for name, (kept, here) in differing.items()]

@@ -12,7 +12,7 @@ import pytest
 import hstree
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import EOS
-from hstree.errors import HstreeError, OptionError
+from hstree.errors import HstreeError, InputError, OptionError
 from hstree.layers.registry import LayerSpec
 from hstree.models import load_model, new_model
 from tests import needs
@@ -236,6 +236,8 @@ def test_a_network_of_the_user_is_compared(texts, tmp_path):
     file.write_text(f"{CONVOLUTION}\n# changed", encoding="utf-8")
     with pytest.warns(UserWarning, match=r"net\.py:make has changed since the model was trained"):
         load_model(folder)
+    with pytest.raises(InputError, match=r"its network is \S+net\.py:make .* restore the file"):
+        hstree.compare(splits, ["flat"], tmp_path / "which", stop=rule, **options)
 
 
 @pytest.mark.parametrize(

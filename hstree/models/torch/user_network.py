@@ -59,7 +59,7 @@ class TorchNetwork(TorchModel):
         if self.source not in ("", present):
             warnings.warn(
                 f"the source of the network {self.network} has changed since the model was "
-                "trained; its results may differ",
+                "trained; its results may differ: restore the file, or train the model again",
                 stacklevel=4,
             )
         self.source = self.source or present
