@@ -46,7 +46,7 @@ def test_every_package_of_the_wheel_is_typed():
 def test_names_that_contributing_rules_out_are_not_used():
     rules = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     excluded = set(re.findall(r"`\w+`, not `(\w+)`", rules))
-    assert {"found", "given"} <= excluded
+    assert {"found", "given", "place", "places"} <= excluded
     for path in (*ROOT.glob("hstree/**/*.py"), *ROOT.glob("cli/**/*.py")):
         with path.open("rb") as file:
             tokens = tokenize.tokenize(file.readline)

@@ -118,8 +118,8 @@ def _read_table(rows: Rows, titles: Sequence[str]) -> Outline:
     """
     width = max((len(row) for _, row in rows), default=0)
     if width < 2:
-        found = "one column" if width else "no row"
-        raise InputError(f"the table has {found}; give parents and children, or columns of levels")
+        size = "one column" if width else "no row"
+        raise InputError(f"the table has {size}; give parents and children, or columns of levels")
     parent_titles = [title for title in titles if _is_parent_title(title)]
     if parent_titles and (width != 2 or len(parent_titles) > 1):
         raise InputError(
