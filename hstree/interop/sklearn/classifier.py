@@ -229,7 +229,11 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
         tree = None if self.tree is None else as_tree(self.tree)
+
+        # Values of y may be names of nodes, which are no classes
         classes = _without_nodes(tree, np.unique(y))
+
+        # The tree and the weights of the previous call, or new ones
         if self.warm_start and self._can_continue(X, classes, tree):
             X = self._with_columns(X)
             self._model.target_counts = self._target_counts(y, weight)
@@ -237,13 +241,18 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         else:
             X = self._start(X, y, weight, classes, tree)
 
+        # Adagrad trains here as `partial_fit` does
         targets, weight = self._weighted_targets(y, weight)
         self.C_ = self._choose_penalty(X, weight)
         solver = self._choose_solver(X)
         if solver == "adagrad":
             return self._train(X, targets, weight, self.epochs)
+
+        # The summed squares of features and of biases, from which `partial_fit` continues
         self._samples_seen = len(targets)
         self._seen = np.append(weight @ X**2, weight.sum())
+
+        # The optimum, by one of the other solvers
         if solver == "liblinear":
             seed = int(self._rng.integers(2**31))
             threshold = self.weight_threshold
@@ -283,11 +292,14 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         is_first = not hasattr(self, "_model")
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=is_first)
+
+        # Names of nodes are those of the tree that is given, or was built in the first call
         source = self.tree if is_first else self.tree_
         tree = None if source is None else as_tree(source)
         new = _without_nodes(tree, np.setdiff1d(y, known))
         if new.size:
             raise ValueError(f"y has the class {new.tolist()[0]!r}, which is not among classes")
+
         X = self._start(X, y, weight, known, tree) if is_first else self._with_columns(X)
         targets, weight = self._weighted_targets(y, weight)
         # "auto" is that of the first samples; a number may be set between calls
@@ -312,6 +324,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             return X
         X = canonical_csr(X)
         self._columns.add(X)
+        # New columns begin with zeros: in the weights, in Adagrad's sums and in `_seen`
         if (width := self._columns.width) > self._model.weight.shape[1]:
             self._model.widen(width)
             if self._optimiser is not None:
@@ -326,9 +339,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Build the tree, unless it is given, and the model; return X with its columns."""
         if not len(classes):
             raise InputError("y has names of inner nodes alone; give samples of classes, too")
+
+        # The model of a wide sparse X has only the features that occur in it
         columns = FeatureColumns.create_if_wide(X, len(classes))
         if columns is not None:
             X = columns.select(X)
+
+        # A tree whose labels are the names of the classes
         names = class_names(classes, "class")
         seed = draw_seed(self.random_state)
         if tree is None:
@@ -340,6 +357,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self.classes_ = classes
         self._label_class = label_classes(tree, names)
 
+        # The model, over the tree with its labels in the order of the classes
         self._rng = np.random.default_rng(seed)
         self._n_features = self.n_features_in_
         self._columns = columns
@@ -445,6 +463,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         others = np.setdiff1d(y, self.classes_)
         if not others.size:
             return self.classes_, np.arange(n_classes)
+
+        # Values that are no classes are names of nodes
         levels = Hierarchy(self.tree_)
         names = class_names(others, "class")
         if missing := [name for name in names if not levels.has_name(name)]:
@@ -454,6 +474,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         is_label = node_target < n_classes
         node_target[is_label] = self._label_class[node_target[is_label]]
 
+        # Classes and nodes together, in ascending order
         known = np.concatenate([self.classes_, others])
         order = np.argsort(known)
         return known[order], np.r_[np.arange(n_classes), node_target][order]
@@ -593,7 +614,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Return values (R, ...) of the rows of a flat tree in the order of the classes."""
         if self.tree_.n_nodes != 1 or len(self.tree_.child) != len(self.classes_):
             return values
-        row = np.argsort(~self._model.tree.child)  # (V,) child of each class
+        # (V,) row of each class
+        row = np.argsort(~self._model.tree.child)
         if len(row) != 2:
             return values[row]
         # The row of two children has the logit of the first

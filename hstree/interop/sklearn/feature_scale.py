@@ -29,7 +29,12 @@ def fit_scale(X: Any, scaling: str) -> tuple[Float64, bool]:
         is_frequent = (
             np.bincount(touched_rows(X.indices, n_features)[1]).max(initial=0) > FREQUENT * n
         )
-        scaling = "none" if not is_positive else "tfidf" if is_count and is_frequent else "unit"
+        if not is_positive:
+            scaling = "none"
+        elif is_count and is_frequent:
+            scaling = "tfidf"
+        else:
+            scaling = "unit"
 
     if scaling == "tfidf":
         # Few features of a wide X occur
