@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hstree
-from hstree.errors import OptionError
+from hstree.errors import InputError, OptionError
 from hstree.models.ensemble import mean_probability
 from hstree.models.lbl import LanguageModel
 from hstree.models.skipgram import SkipGram
@@ -59,6 +59,8 @@ def test_probabilities_are_the_means_of_those_of_the_models_and_sum_to_one(ensem
 
 
 def test_ids_of_contexts_are_those_of_the_first_model(ensemble):
+    with pytest.raises(InputError, match=r"shape \(2,\)"):
+        ensemble.log_prob(np.array([0, 1]))
     ids = np.array([[ensemble.spec.labels.index(word) for word in CONTEXTS[0]]])
     np.testing.assert_array_equal(ensemble.log_prob(ids), ensemble.log_prob(CONTEXTS[:1]))
 

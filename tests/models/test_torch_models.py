@@ -438,23 +438,28 @@ def marked_texts():
     return Splits(train, *others), ids
 
 
-def failing_network(phase, ids):
-    """Return the source of a network that raises in a phase."""
+def failing_network(condition, ids, n_tokens):
+    """Return the source of a network that raises under a condition."""
     return f"""
+        import torch
         from torch import nn
 
         VALID, TEST = {ids}
+        EPOCH = {n_tokens // QUICK["batch_size"] + 2}
 
 
         class Network(nn.Module):
             def __init__(self, n_words, dim):
                 super().__init__()
                 self.vectors = nn.Embedding(n_words, dim)
-                self.batches = 0
+                self.calls = 0
+                # a saved model has the number of its training steps
+                self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
             def forward(self, ids, state):
-                self.batches += 1
-                if self.batches > 4 and {PHASES[phase][0]}:
+                self.calls += 1
+                self.steps += self.training
+                if self.calls > 4 and {condition}:
                     raise RuntimeError("too\\nbad")
                 return self.vectors(ids), None
     """
@@ -483,16 +488,22 @@ def install_failing_heads(folder, patch, phase, ids):
     patch.syspath_prepend(folder)
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_network_that_fails_in_any_phase_ends_its_candidate(phase, marked_texts, tmp_path):
+@pytest.mark.parametrize(
+    "condition", [*(condition for condition, _ in PHASES.values()), "self.steps > EPOCH"]
+)
+def test_a_network_that_fails_in_any_phase_ends_its_candidate(condition, marked_texts, tmp_path):
     splits, ids = marked_texts
-    options = user_network(tmp_path, failing_network(phase, ids), "Network")
+    source = failing_network(condition, ids, len(splits.train))
+    options = user_network(tmp_path, source, "Network")
     rules = {"stop": hstree.Epochs(1), "speed_rounds": 1}
     with pytest.warns(UserWarning, match="flat: .*raises RuntimeError: too bad"):
         compared = hstree.compare(splits, ["flat", "kn2"], tmp_path / "which", **rules, **options)
     flat, ngrams = compared.candidates
     assert "too bad" in flat.failed
     assert flat.test is None
+    # the scores of a job remain where only the speed cannot be measured
+    is_scored = condition in (PHASES["speed"][0], "self.steps > EPOCH")
+    assert (flat.jobs[0].perplexity["test"] is not None) == is_scored
     assert ngrams.test is not None
     assert compared.best is None
 

@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -296,9 +297,7 @@ class TorchModel(BaseModel):
         batches = self._streams(self.reencode(corpus))
         with torch_session(self.torch_device), errors_in_one_line():
             trainer = NetworkTrainer(self, batches.streams)
-            epoch = 0
-            while True:
-                epoch += 1
+            for epoch in count(1):
                 for contexts, targets, is_first in trainer.epoch_batches(batches, epoch):
                     trainer.step(contexts, targets, self.learning_rate, is_first)
                     yield len(targets), True
