@@ -275,7 +275,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _resident(pid: int) -> int:
-    """Return the memory of a process in KiB, pages of libraries and mapped files included."""
+    """Return the memory of a process in KiB, including pages of libraries and mapped files."""
     _, _, rest = _text(Path(f"/proc/{pid}/status")).partition("VmRSS:")
     return int(rest.split()[0]) if rest else 0
 

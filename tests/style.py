@@ -77,6 +77,11 @@ PATTERNS = (
         "maximum, minimum; at most N",
         "Threads at most; all cores by default.",
     ),
+    Pattern(
+        r", ((the|all|its) )?\w+( and \w+)? (included|counted)(?=[.,;)])",
+        "including",
+        "All rows train for the same time, vectors and building counted.",
+    ),
     Pattern(r"\bat first\b(?! (glance|sight|use))", "initial", "Learning rate at first."),
     Pattern(r"\brarer \w+ than\b", "that occur fewer than N times", "Read rarer words than N."),
     # Clauses where a noun is clearer
@@ -97,7 +102,7 @@ PATTERNS = (
         "Anything of which `Corpus.of` makes one.",
     ),
     Pattern(
-        r"(?-i:(\A|[.:;]\s|\n\n)Of (an?|the|all|two|many|equal|several|lists?|these)\b)",
+        r"(?-i:(\A|[.:;]\s|\n\n)Of (?!course|interest|note)\S)",
         "the subject first",
         "Of a pandas Series, the index has the labels.",
     ),

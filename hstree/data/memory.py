@@ -14,7 +14,7 @@ def free_memory() -> int:
     free = [sys.maxsize]
     with suppress(OSError, ValueError, AttributeError):  # no such thing on Windows
         free.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with suppress(OSError, ValueError, IndexError):  # Linux, what can be taken from caches included
+    with suppress(OSError, ValueError, IndexError):  # Linux, including caches that can be freed
         kib = Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]
         free[1:] = [int(kib) << 10]
     with suppress(OSError, ValueError):  # "max" where there is no limit

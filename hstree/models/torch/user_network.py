@@ -97,9 +97,9 @@ class TorchNetwork(TorchModel):
 def module_spec(network: str) -> ModuleSpec:
     """Find the module of a function, "package.module:function" or "file.py:function".
 
-    Imports are searched last in the folder of the file, or else in the current folder. Of
-    "package.module:function", this imports the packages, but not the module. Raises OptionError
-    if there is none.
+    Imports are searched last in the folder of the file, or else in the current folder. The
+    packages of "package.module:function" are imported, but not the module. Raises OptionError if
+    there is none.
     """
     module, _, function = network.rpartition(":")
     if not (module and function.isidentifier()):
