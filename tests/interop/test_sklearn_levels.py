@@ -59,7 +59,7 @@ def test_predictions_at_a_level_are_the_most_probable_there(model, samples):
         assert (model.predict_nodes(X, depth=depth, confidence=0.7) == sure).all()
     assert (model.predict_nodes(X, confidence=0.7) == sure).all()
     assert (model.predict_nodes(scipy.sparse.csr_array(X)) == model.predict(X)).all()
-    with pytest.raises(OptionError, match="confidence is 2; it is above 0 and at most 1"):
+    with pytest.raises(OptionError, match="confidence is 2; it must be above 0 and at most 1"):
         model.predict_nodes(X, confidence=2)
     with pytest.raises(NotFittedError):
         Classifier(tree=TREE).predict_nodes(X)

@@ -111,7 +111,7 @@ def test_predictions_go_down_to_the_wanted_confidence():
 
 def test_levels_want_one_code_and_sense():
     module = twins(TAXONOMY)[1]
-    with pytest.raises(OptionError, match=r"confidence is 1\.5; it is above 0 and at most 1"):
+    with pytest.raises(OptionError, match=r"confidence is 1\.5; it must be above 0 and at most 1"):
         module.predict_nodes(torch.zeros(1, 5), confidence=1.5)
     with pytest.raises(InputError, match="codes, and a taxonomy holds one"):
         twins(TREES["several codes"])[1].predict_nodes(torch.zeros(1, 5), depth=1)
