@@ -1,17 +1,17 @@
-"""Trees for hierarchical softmax, and which output layer to use.
+"""Trees for hierarchical softmax, and comparisons of output layers.
 
-Make a tree from counts, vectors or a text::
+Build a tree from counts, vectors or a text::
 
     tree = hstree.build("huffman", counts)     dict, Series, array or list
     tree = hstree.build("gmm", X, labels=names, counts=counts)
                                                array, tensor or DataFrame
-    hstree.builders()                          all methods by name
+    hstree.builders()                          all methods, by name
     "cat" in tree, len(tree), tree.labels, tree.stats(), tree.plot()
     tree.code("cat"), tree.neighbours("cat")
     tree.save("tree.json"), hstree.load("tree.json")
     hstree.grow(tree, new), hstree.prune(tree, words), hstree.carried_rows
 
-Train with it; compare it with others, and with no tree at all::
+Train a model with a tree; compare trees and other output layers::
 
     model = hstree.LanguageModel(tree).fit(text)
                                                CBOW, SkipGram, Ensemble
@@ -21,19 +21,19 @@ Train with it; compare it with others, and with no tree at all::
     hstree.compare(text, ["huffman", "gmm", "flat"], "folder")
                                                stop= Halving(minutes),
                                                Epochs(n) or Seconds(n)
-    hstree.bootstrap(text, "folder")           trees of learned vectors
+    hstree.bootstrap(text, "folder")           trees from learned vectors
     hstree.compare_models(a, b, text)          ratio with its 95% interval
 
 A text is a list of lines or of lists of words, an array of token ids, the
-name of a file, or a Corpus, which reads these with options::
+name of a file, or a Corpus, which reads all of these with options::
 
     hstree.Corpus       read, from_lines, from_tokens, from_ids, splits
     hstree.Vocabulary   words with counts
     hstree.WordVectors  words with vectors and counts
 
 Packages: interop (scikit-learn, PyTorch, gensim), formats (trees of other
-programs), layers, ngrams, and others below. Errors are HstreeErrors.
-`help(hstree.build)`, `help(hstree.Tree)` and so on say more.
+programs), layers, ngrams, and others below. All errors are HstreeErrors.
+See also `help(hstree.build)`, `help(hstree.Tree)` and so on.
 """
 
 from importlib import import_module
@@ -77,7 +77,7 @@ _EAGER = {
     "builders",
     "load",
 }
-#: Modules of the names that are imported when they are first used.
+#: Modules of the names that are imported when they are used for the first time.
 _LAZY = {
     "bootstrap": "experiments.bootstrap",
     "carried_rows": "builders.carried_rows",
@@ -91,7 +91,7 @@ _LAZY = {
     "LanguageModel": "models.lbl",
     "SkipGram": "models.skipgram",
 }
-#: Packages that `import hstree` alone does not import.
+#: Packages that `import hstree` does not import.
 _PACKAGES = {
     "experiments",
     "formats",

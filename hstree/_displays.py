@@ -1,6 +1,6 @@
-"""Displays of progress, drawn by Rich: bars in notebooks and on terminals, lines elsewhere.
+"""Displays of progress with Rich: bars in notebooks and on terminals, lines elsewhere.
 
-Any thread may report to them. `hstree.progress` imports this module when it is asked to.
+All threads can report to them. `hstree.progress` imports this module only if it is needed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from hstree._text import duration, printable
 PATIENCE = 0.5
 #: Minimum number of seconds between two lines of events.
 LINE_PATIENCE = 2.0
-#: Seconds from which on the end of a task gets a line.
+#: Minimum number of seconds of a task whose end is printed.
 LONG_TASK = 10.0
-#: Units of tasks that events report, so that their end gets no line.
+#: Units of tasks that report events, so that their end is not printed.
 WITH_EVENTS = {"tokens", "candidates", "jobs", "kernels", "seconds"}
-#: Minimum width of a terminal, in columns, that shows bars and speeds.
+#: Minimum width of a terminal for bars and speeds, in columns.
 WIDE = 80
 
 
@@ -48,7 +48,7 @@ class _Running:
 
 
 class Bars:
-    """Bars of the running tasks, which disappear when all tasks are done."""
+    """Bars of running tasks, which disappear when all tasks are done."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -74,7 +74,7 @@ class Bars:
                     bars.stop()
 
     def report(self, text: str, left: float | None) -> None:
-        """Show nothing, since the bars show the same."""
+        """Show nothing, because the bars already show the progress."""
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""
@@ -82,7 +82,7 @@ class Bars:
 
 
 class _Progress(rich.Progress):
-    """Title, bar, speed and time left of the tasks that have run for `PATIENCE` seconds."""
+    """Title, bar, speed and remaining time of tasks that have run for `PATIENCE` seconds."""
 
     def __init__(self, console: Console) -> None:
         title = Column(max_width=24, no_wrap=True, overflow="ellipsis")
@@ -101,16 +101,16 @@ class _Progress(rich.Progress):
 
 
 def _time_left(task: rich.Task) -> str:
-    """Return how much is left of the time of a task that is bounded in seconds."""
+    """Return the remaining and the total time of a task whose unit is seconds."""
     total = task.total or 0.0
     return f"{duration(max(total - (task.elapsed or 0.0), 0.0))} left of {duration(total)}"
 
 
 class _Advance(rich.ProgressColumn):
-    """A bar with the percentage done, the speed and the time left.
+    """A bar with the percentage, the speed and the remaining time.
 
-    Before the first progress there is only the time so far, since the bar does not move. A narrow
-    terminal has no bar and no speed.
+    Before the first progress, only the elapsed time is shown. A narrow terminal has no bar and no
+    speed.
     """
 
     bar = rich.BarColumn(bar_width=10)
@@ -127,7 +127,7 @@ class _Advance(rich.ProgressColumn):
         rate = ""
         if unit == "seconds":
             return Text(_time_left(task))
-        # Candidates differ in their work, so that their speed says little
+        # Candidates take different times, so their number per second is not shown
         if speed and unit not in ("", "candidates"):
             rate = f"{decimal(int(speed)) if unit == 'bytes' else f'{speed:,.0f} {unit}'}/s"
         # Without a total there is no bar to fill
@@ -145,7 +145,7 @@ class _Advance(rich.ProgressColumn):
 
 @dataclass(eq=False)
 class Lines:
-    """Lines on standard error: of each epoch, with the time left, and of each task that is done."""
+    """Lines on standard error: one per epoch, with the remaining time, and one per long task."""
 
     _tasks: rich.Progress = field(default_factory=partial(rich.Progress, disable=True))
     _lock: RLock = field(default_factory=RLock)
@@ -153,7 +153,7 @@ class Lines:
 
     @contextmanager
     def task(self, title: str, total: float | None, unit: str) -> Iterator[_Running]:
-        """Count a task; write its line at the end if it took long. Those of text have events."""
+        """Count a task; print a line at its end if it took long and reports no events."""
         task = _Running(self._tasks, self._tasks.add_task(title, total=total, unit=unit, note=""))
         try:
             yield task
@@ -169,15 +169,15 @@ class Lines:
                     print(printable(line), file=sys.stderr, flush=True)
 
     def report(self, text: str, left: float | None) -> None:
-        """Write the line of an event, unless the last line is newer than `LINE_PATIENCE`.
+        """Print the line of an event, unless the last line is newer than `LINE_PATIENCE`.
 
-        The line says in which round, candidate and part of it the event is. The time left is
-        that of all candidates where it is bounded.
+        The line names the round, the candidate and the task of the event. With a time limit, the
+        remaining time is that of all candidates.
         """
         with self._lock:
             if time.monotonic() - self._last < LINE_PATIENCE:
                 return
-            # The tasks that are running: of halving or a stage, of candidates, and others
+            # Running tasks: rounds of halving or stages, candidates, and others
             tasks = self._tasks.tasks
             candidates = [task for task in tasks if task.fields["unit"] == "candidates"]
             rounds = [task for task in tasks if task.fields["unit"] == "jobs"] + candidates
@@ -189,10 +189,10 @@ class Lines:
                 if task.fields["unit"] == "candidates" and task.total:
                     where.append(f"candidate {task.completed + 1:.0f} of {task.total:.0f}")
                     end += " for this candidate" if left and task.total > 1 else ""
-            # The candidate, or an input that is made for it first
+            # The candidate, or the input that is made for it
             for task in candidates[-1:]:
                 events.insert(0, task.fields["note"] or task.description)
-            # Where the time of all candidates is bounded, what is left of it
+            # With a time limit of all candidates, the remaining time
             for task in tasks:
                 if task.fields["unit"] == "seconds":
                     end = _time_left(task)

@@ -1,9 +1,9 @@
-"""Reading and writing of complete files: bounded, strict, and never half written.
+"""Strict reading of complete files, and atomic writing.
 
-Input files are regular files, and packed ones may unpack only to a bounded multiple of their size.
-An output file is written in a temporary folder beside the old one, flushed, then renamed. A process
-holds a lock on each folder that it uses and that others may remove. The lock ends with the process,
-so that a later writer removes what a killed process left, and nothing else.
+Input files must be regular files, and the uncompressed size of a compressed file is limited. An
+output file is written in a temporary folder beside the old file, flushed, then renamed. A process
+locks each folder that it uses and that others may remove. The lock ends with the process, so that
+later processes remove only files that a killed process has left.
 """
 
 import bz2
@@ -38,10 +38,10 @@ except ImportError:  # Windows
 
 T = TypeVar("T")
 
-#: Environment variable that names the cache folder, whose files can be computed again.
+#: Environment variable with the name of the cache folder, whose files can be recomputed.
 CACHE_VARIABLE = "HSTREE_CACHE"
-#: Maximum size that a file may unpack to, as a multiple of its size, and what any may, in bytes.
-#: Trees and vectors unpack to 2 to 13 times their size, a compression bomb to 1,000 times.
+#: Maximum uncompressed size of a file as a multiple of its size, and a size in bytes that is always
+#: allowed. Trees and vectors have ratios from 2 to 13, a compression bomb has a ratio of 1,000.
 MAX_RATIO = 16
 ALWAYS = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -54,17 +54,17 @@ UNPACK: dict[str, Callable[..., Any]] = {
     ".bz2": bz2.open,
     ".zst": lambda file: require(_ZSTANDARD, package=_ZSTANDARD).open(file),
 }
-#: First bytes of a zip, and of a pickle of protocol 2 to 5; no text begins with these.
+#: First bytes of a zip, and of a pickle with protocol 2 to 5. No text begins with these.
 _ZIP = b"PK\x03\x04"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-#: Beginning and end of the names of temporary folders.
+#: Prefix and suffix of the names of temporary folders.
 PREFIX = ".hstree-"
 SUFFIX = ".tmp"
-#: Folder of complete files that are still to be moved.
+#: Folder with complete files that are not yet moved.
 _COMPLETE = ".hstree-new"
-#: File of a folder that is locked while the folder is used.
+#: Name of the file in a folder that is locked while the folder is used.
 LOCK = ".lock"
-#: Consecutive times that a folder which others remove is made before its lock is given up.
+#: Maximum number of attempts to create and lock a folder that other processes remove.
 MOST_ATTEMPTS = 100
 
 
@@ -72,7 +72,7 @@ MOST_ATTEMPTS = 100
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
-    """Open a regular file to read; OSError for pipes and devices, which may block or not end."""
+    """Open a regular file for reading. Raises OSError for pipes and devices, which may block."""
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` reports a folder itself
         what = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
@@ -83,7 +83,7 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
 def read_regular(
     path: str | os.PathLike[str], error: type[HstreeError] = InputError, remedy: str = ""
 ) -> bytes:
-    """Read all bytes of a file; raises `error`."""
+    """Read all bytes of a file. Raises `error` on failure."""
     with explained(f"read {path}", error, remedy), open_regular(path) as file:
         return file.read()
 
@@ -91,11 +91,13 @@ def read_regular(
 def refuse_containers(path: str | os.PathLike[str], start: bytes | None = None) -> None:
     """Raise InputError for a zip or a pickle, whose content is never read.
 
-    `start` is the beginning of the file, unpacked; it is read where it is not given.
+    `start` is the uncompressed beginning of the file; it is read if it is not given.
     """
     start = _read_start(path) if start is None else start
     if start.startswith(_ZIP):
-        raise InputError(f"{path} is a zip; `unzip {path}` unpacks it, then give one of its files")
+        raise InputError(
+            f"{path} is a zip; extract it with `unzip {path}`, then give one of its files"
+        )
     refuse_pickle(path, start)
 
 
@@ -111,24 +113,24 @@ def refuse_pickle(path: str | os.PathLike[str], start: bytes | None = None) -> N
 
 
 def _read_start(path: str | os.PathLike[str]) -> bytes:
-    """Return the first bytes of a file, unpacked; none where it cannot be read."""
+    """Return the first uncompressed bytes of a file; empty if it cannot be read."""
     with suppress(OSError), open_regular(path) as file:
         return unpacking_reader(file, Path(path).suffix)(4)
     return b""
 
 
 def read_text(path: str | os.PathLike[str], what: str = "") -> str:
-    r"""Read UTF-8 text, unpacked, without a byte order mark, line ends as ``\n``.
+    r"""Read and decompress UTF-8 text, without a byte order mark and with line ends ``\n``.
 
-    `what` names the kind of file in messages ("the labels"). Raises InputError.
+    `what` names the kind of file in messages ("the labels"). Raises InputError on failure.
     """
     return strict_text(read_unpacked(path, what), os.fspath(path)).replace("\r\n", "\n")
 
 
 def read_unpacked(path: str | os.PathLike[str], what: str = "") -> bytes:
-    """Read all bytes of a text, unpacked, without a byte order mark.
+    """Read and decompress all bytes of a text, without a byte order mark.
 
-    Raises InputError, also for a pickle or a zip.
+    Raises InputError on failure, and for a pickle or a zip.
     """
     with explained(f"read {f'{what} {path}'.lstrip()}"), open_regular(path) as file:
         text = unpacking_reader(file, Path(path).suffix)(-1)
@@ -137,38 +139,38 @@ def read_unpacked(path: str | os.PathLike[str], what: str = "") -> bytes:
 
 
 def largest_unpacked(size: int) -> int:
-    """Return the maximum size that a packed file of `size` bytes may unpack to, in bytes."""
+    """Return the maximum uncompressed size of a compressed file with `size` bytes, in bytes."""
     return max(ALWAYS, MAX_RATIO * size)
 
 
 def unpacking_reader(
     file: BinaryIO, ending: str, *, is_bounded: bool = True
 ) -> Callable[[int], bytes]:
-    """Return a function that reads the next bytes of a file, all for -1.
+    """Return a function that reads the next bytes of a file, or all bytes for -1.
 
-    They are unpacked by the ending of its name. The function raises BadGzipFile where they are
-    damaged, or if bounded more than `largest_unpacked`.
+    Bytes are decompressed according to the extension of the file. The function raises BadGzipFile
+    if they are damaged, or, with `is_bounded`, if there are more than `largest_unpacked`.
     """
     if ending not in UNPACK:
         return file.read
     stream = UNPACK[ending](file)
     left = largest_unpacked(os.fstat(file.fileno()).st_size) if is_bounded else sys.maxsize
-    # Errors of the unpackers; of Zstandard, where its module is imported
+    # Errors of the decompressors, including Zstandard if its module is imported
     zstandard = [module.ZstdError] if (module := sys.modules.get(_ZSTANDARD)) else []
     damaged = (EOFError, OSError, zlib.error, lzma.LZMAError, *zstandard)
 
     def read(size: int) -> bytes:
         nonlocal left
-        # One byte more than may follow tells that there is too much
+        # Try to read one byte more than allowed, to detect excess data
         try:
             data: bytes = stream.read(left + 1 if size < 0 else min(size, left + 1))
         except damaged as error:
-            raise gzip.BadGzipFile(f"{error}; make or fetch it again") from error
+            raise gzip.BadGzipFile(f"{error}; create or download it again") from error
         left -= len(data)
         if left < 0:
             raise gzip.BadGzipFile(
-                f"it unpacks to more than {MAX_RATIO} times its size; "
-                "if that is right, unpack it (gunzip, unxz) and give the file without its ending"
+                f"its uncompressed size is more than {MAX_RATIO} times its size; if that is right, "
+                "decompress it (gunzip, unxz) and give the uncompressed file"
             )
         return data
 
@@ -176,12 +178,12 @@ def unpacking_reader(
 
 
 def json_hash(document: Mapping[str, Any]) -> str:
-    """Return the sha256 of an object of JSON values, regardless of the order of its keys."""
+    """Return the sha256 of an object of JSON values, independent of the order of keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def read_json(path: str | os.PathLike[str], kind: type[T], remedy: str = "") -> T:
-    """Read JSON of a type, such as a struct; FileFormatError when it is missing or damaged."""
+    """Read JSON of a type, such as a struct. Raises FileFormatError if it is missing or damaged."""
     data = read_regular(path, FileFormatError, remedy)
     try:
         return msgspec.json.decode(data, type=kind)
@@ -194,11 +196,11 @@ def read_json(path: str | os.PathLike[str], kind: type[T], remedy: str = "") -> 
 
 
 def resolve_file(path: str | os.PathLike[str]) -> Path:
-    """Follow links to the file of a path, which need not exist; FileFormatError if not a file."""
+    """Follow links to a file, which need not exist. Raises FileFormatError if it is not a file."""
     target = Path(os.path.realpath(path))
     exists = os.path.exists(path) or os.path.islink(target)  # a circle of links ends in a link
     if exists and not os.path.isfile(path):
-        raise FileFormatError(f"{path} is not a regular file; choose another place")
+        raise FileFormatError(f"{path} is not a regular file; choose another path")
     return target
 
 
@@ -206,12 +208,12 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file that replaces `path` on success.
 
-    A reader never sees half a file. When the body raises, `path` stays as it was. Where it is a
-    symbolic link, the file that it leads to is replaced. Raises FileFormatError.
+    A reader never sees an incomplete file. If the body raises, `path` is unchanged. If it is a
+    symbolic link, the file to which it refers is replaced. Raises FileFormatError on failure.
     """
     target = resolve_file(path)
     with (
-        explained(f"write {path}", FileFormatError, "choose another place"),
+        explained(f"write {path}", FileFormatError, "choose another path"),
         temporary_folder(target.parent) as folder,
     ):
         new = folder / target.name
@@ -219,14 +221,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # On disk, with the permissions of the old file, before it takes its place
+        # The new file is on disk; keep the permissions of the old file
         if target.exists():
             shutil.copymode(target, new)
         new.replace(target)
 
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
-    """Write an object of JSON values; NaN becomes null, half a character an escape."""
+    """Write an object of JSON values; NaN becomes null, and half characters are escaped."""
     finite = json.loads(json.dumps(document), parse_constant=lambda _: None)
     text = json.dumps(finite, indent=2, ensure_ascii=False)
     with replacing(path) as file:
@@ -235,36 +237,37 @@ def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Non
 
 @contextmanager
 def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make a temporary folder whose files replace those of `folder` on success, all at once.
+    """Make a temporary folder whose files replace those in `folder` together on success.
 
-    However the process ends, `current_file` finds either every old file or every new one: the
-    temporary folder is renamed when its files are complete, and from then on they count, moved
-    into `folder` or not. The folder is made if it is missing. Raises FileFormatError.
+    Even if the process is killed, `current_file` finds either all old files or all new files: the
+    temporary folder is renamed when its files are complete, and from then on its files are used,
+    even if they are not yet moved into `folder`. The folder is created if necessary. Raises
+    FileFormatError on failure.
     """
     home = Path(folder)
     complete = home / _COMPLETE
-    with explained(f"write {home}", FileFormatError, "choose another place"):
+    with explained(f"write {home}", FileFormatError, "choose another path"):
         home.mkdir(parents=True, exist_ok=True)
         with temporary_folder(home) as new_files:
             yield new_files
-            # All files are on the disk before the folder is renamed
+            # Flush all files to disk before the folder is renamed
             for new in new_files.iterdir():
                 with new.open("rb+") as file:
                     os.fsync(file.fileno())
-                resolve_file(home / new.name)  # which refuses a folder
+                resolve_file(home / new.name)  # refuses a folder
             while new_files.exists():
-                # Files that a killed process left
+                # Move files that a killed process has left
                 _move_complete(home)
                 try:
                     new_files.rename(complete)
                 except OSError as error:
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                        raise  # else another process has just renamed its files
+                        raise  # otherwise another process has just renamed its files
             _move_complete(home)
 
 
 def _move_complete(home: Path) -> None:
-    """Move complete files into their folder; another process may do that at the same time."""
+    """Move complete files into their folder; other processes may do so at the same time."""
     complete = home / _COMPLETE
     with suppress(FileNotFoundError):
         for file in complete.iterdir():
@@ -275,7 +278,7 @@ def _move_complete(home: Path) -> None:
 
 
 def current_file(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return the path of a file that `replacing_together` wrote into a folder."""
+    """Return the path of a file in a folder that `replacing_together` has written."""
     complete = Path(folder, _COMPLETE, name)
     return complete if complete.exists() else Path(folder, name)
 
@@ -284,7 +287,7 @@ def current_file(folder: str | os.PathLike[str], name: str) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a folder with its content; do nothing where there is none."""
+    """Remove a file, a link or a folder with its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -293,10 +296,10 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
-    """Make a folder that is removed after the body; remove those that killed processes left."""
+    """Make a folder that is removed after the body; remove folders of killed processes."""
     for abandoned in parent.glob(f"{PREFIX}*{SUFFIX}"):
         remove_unused(abandoned)
-    # With the permissions of other folders; those of `tempfile` are closed to the group
+    # The folder has ordinary permissions; folders of `tempfile` are private
     home = parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
     home.mkdir()
     files = home / "files"
@@ -310,7 +313,7 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterator[None]:
-    """Hold the lock of a folder, which is made if it is missing, while the body runs.
+    """Hold the lock of a folder while the body runs; create the folder if necessary.
 
     Parameters
     ----------
@@ -318,13 +321,13 @@ def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterato
     wait : bool, default False
         Whether to wait until no other process holds the lock.
     shared : bool, default False
-        Whether other processes may hold a shared lock at the same time. A shared lock waits for the
-        end of an exclusive lock.
+        Whether other processes can hold a shared lock at the same time. A shared lock always waits
+        for the end of an exclusive lock.
 
     Raises
     ------
     InputError
-        If another process holds the lock, unless this waits.
+        If another process holds the lock, unless `wait`.
     FileFormatError
         If the folder cannot be written.
     """
@@ -333,8 +336,8 @@ def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterato
             file = acquire_lock(folder, wait=wait, shared=shared)
         except BlockingIOError as error:
             raise InputError(
-                f"another process is at work in {folder}; "
-                "wait until it has ended, or choose another folder"
+                f"another process is using {folder}; wait until it has ended, or choose another "
+                "folder"
             ) from error
     with file:
         yield
@@ -343,7 +346,7 @@ def locked(folder: Path, *, wait: bool = False, shared: bool = False) -> Iterato
 def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> BinaryIO:
     """Return the lock file of a folder, locked until it is closed; see `locked`.
 
-    Nothing is locked where the system or the disk has no `flock`. Raises BlockingIOError if
+    Nothing is locked if the system or the disk does not support `flock`. Raises BlockingIOError if
     another process holds the lock, and OSError if the folder cannot be written.
     """
     path = folder / LOCK
@@ -351,9 +354,9 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+b")  # NFS locks only what is read and written
+            file = path.open("a+b")  # NFS can lock only files that are open for writing
         except (FileExistsError, FileNotFoundError):
-            # Another process removes the folder at the same time, or a link leads nowhere
+            # Another process removes the folder at the same time, or a link is broken
             attempts += 1
             if attempts == MOST_ATTEMPTS:
                 raise
@@ -362,16 +365,16 @@ def acquire_lock(folder: Path, *, wait: bool = False, shared: bool = False) -> B
             _lock(file, wait=wait or shared, shared=shared)
             if _is_at(file, path):
                 return file
-        except BaseException:  # Ctrl-C too, while this waits
+        except BaseException:  # includes Ctrl-C while waiting
             file.close()
             raise
         file.close()
 
 
 def _lock(file: BinaryIO, *, wait: bool, shared: bool) -> bool:
-    """Lock an open file; return False where files have no locks.
+    """Lock an open file; return False if locks are not supported.
 
-    Raises BlockingIOError if another process has locked it.
+    Raises BlockingIOError if another process has locked the file.
     """
     if fcntl is None:
         return False
@@ -386,7 +389,7 @@ def _lock(file: BinaryIO, *, wait: bool, shared: bool) -> bool:
 
 
 def _is_at(file: BinaryIO, path: Path) -> bool:
-    """Return whether a path leads to an open file."""
+    """Return whether a path refers to an open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -394,14 +397,14 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove a folder with its content, unless a process holds its lock or files have no locks."""
+    """Remove a folder with its content, unless it is locked or locks are not supported."""
     removed = folder.parent / f"{PREFIX}{uuid4().hex}{SUFFIX}"
     with suppress(OSError):
-        if fcntl is None:  # Windows renames no folder in which a process has a file open
+        if fcntl is None:  # Windows cannot rename a folder with an open file
             folder.rename(removed)
         else:
             with (folder / LOCK).open("a+b") as file:
-                # Renamed at once, so that a process which waits for the lock finds it gone
+                # Rename first, so that a process that waits for the lock finds no folder
                 if _lock(file, wait=False, shared=False) and _is_at(file, folder / LOCK):
                     folder.rename(removed)
     shutil.rmtree(removed, ignore_errors=True)
@@ -410,7 +413,7 @@ def remove_unused(folder: Path) -> None:
 def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
     """Return `chosen`, else ``$HSTREE_CACHE``, ``$XDG_CACHE_HOME/hstree``, ``~/.cache/hstree``.
 
-    A missing folder is made for this user alone, where that is possible.
+    A missing folder is created, if possible, with access for this user only.
     """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(chosen or os.environ.get(CACHE_VARIABLE) or f"{base}/hstree")
@@ -420,15 +423,15 @@ def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and its parents where they are missing, for this user alone."""
+    """Create a folder and its parents if necessary, with access for this user only."""
     if not folder.is_dir():
         make_private(folder.parent)
-        with suppress(FileExistsError):  # another process made it
+        with suppress(FileExistsError):  # another process has created it
             folder.mkdir(stat.S_IRWXU)
 
 
 def is_writable(folder: Path) -> bool:
-    """Make a folder if it is missing, as `make_private`; return whether it can be written to."""
+    """Create a folder with `make_private` if necessary; return whether it is writable."""
     with suppress(OSError):
         make_private(folder)
     return os.access(folder, os.W_OK)

@@ -1,8 +1,8 @@
-"""Options of builders, output layers and models: described and checked in one way.
+"""Descriptions and checks of the options of builders, output layers and models.
 
 The keyword options of a function, a class or a dataclass are read from its annotations and its
-numpydoc docstring as `Option` records. Command lines, kept keys and checks are made of these.
-msgspec converts values and checks ranges, which are part of the annotation:
+numpydoc docstring as `Option` records. Command lines, keys and checks use these records. msgspec
+converts values and checks ranges, which are part of the annotation:
 ``epsilon: Annotated[float, Meta(ge=0, le=0.5)] = 0.0``.
 """
 
@@ -33,9 +33,9 @@ from hstree.errors import OptionError
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: Whole numbers are below this, as those of arrays are.
+#: Whole numbers must be below this, as in int64 arrays.
 _LARGEST = 1 << 63
-#: Types that options may have, in words.
+#: Types of options, with their descriptions.
 _TYPES: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -50,12 +50,12 @@ _BUILTIN: dict[Any, Any] = {
     types.FloatType: float,
     types.StrType: str,
 }
-#: Sections of a numpydoc docstring that have parameters, and the names and the text of one.
+#: Sections of a numpydoc docstring with parameters, and the names and the text of a parameter.
 _SECTION = r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)"
 _PARAMETER = r"^(\S[^:\n]*)[^\n]*\n((?:[ \t]+[^\n]*\n?|\n)*)"
 
-#: Type of the option `random_state`; its maximum is that of scikit-learn and of NumPy's older
-#: generators, so that any seed can be handed to any library.
+#: Type of the option `random_state`. The maximum is that of scikit-learn and of older generators of
+#: NumPy, so that a seed can be used with any library.
 RandomState = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 
 
@@ -64,25 +64,25 @@ class Option:
     """One keyword option."""
 
     name: str
-    annotation: Any  #: what msgspec converts values to
+    annotation: Any  #: type to which msgspec converts values
     type: type  #: bool, int, float, str or pathlib.Path
     default: Any
-    choices: tuple[Any, ...] = ()  #: legal values; empty where any value of the type is legal
-    optional: bool = False  #: whether it may be None
-    range: str = ""  #: legal numbers in words; empty for any
-    word: str = ""  #: legal beside the values of the type, such as "auto"; empty for none
-    help: str = ""  #: its text in the docstring, on one line
+    choices: tuple[Any, ...] = ()  #: accepted values; empty if all values of the type are accepted
+    optional: bool = False  #: whether None is accepted
+    range: str = ""  #: description of the accepted numbers; empty for all
+    word: str = ""  #: a word that is accepted too, such as "auto"; empty for none
+    help: str = ""  #: text from the docstring, on one line
 
     @classmethod
     def of(cls, name: str, annotation: Any, default: Any = None, help: str = "") -> Option:
-        """Return the option of an annotation; TypeError if it is not that of an option."""
+        """Return the option for an annotation. Raises TypeError for other types."""
         info = types.type_info(annotation)
         members = info.types if isinstance(info, types.UnionType) else (info,)
         plain = [m for m in members if not isinstance(m, types.NoneType | types.LiteralType)]
         numbers = [m for m in plain if isinstance(m, types.IntType | types.FloatType)]
         choices = _literal_values(annotation)
         word = ""
-        if numbers and len(choices) == 1:  # one word beside numbers
+        if numbers and len(choices) == 1:  # numbers or one word
             word = str(choices[0])
             choices = ()
         value_types: set[Any] = {type(choice) for choice in choices}
@@ -104,7 +104,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """The legal values but None, in words."""
+        """Description of the accepted values, except None."""
         choices = ", ".join(map(repr, self.choices))
         text = f"one of {choices}" if choices else _TYPES[self.type]
         if self.range:
@@ -112,27 +112,27 @@ class Option:
         return f"{text}, or {self.word!r}" if self.word else text
 
     def parsed(self, text: str) -> Any:
-        """Return a typed text as a value of the type; the text where `checked` refuses it."""
+        """Convert a typed text to a value of the type; return invalid text unchanged."""
         if text == self.word != "" or (text == "none" and self.optional):
             return None if text == "none" else text
         if self.type is bool:
             return {"true": True, "false": False}.get(text, text)
         try:
             return self.type(text)
-        except ValueError:  # no number, or one of more digits than Python converts
+        except ValueError:  # not a number, or too many digits for Python
             return text
 
     def spelled(self, value: Any) -> str:
-        """Return a value as it is typed; `parsed` is the inverse."""
+        """Return the text of a value as it is typed, the inverse of `parsed`."""
         if value is None or isinstance(value, bool):
             return str(value).lower()
         return repr(value) if isinstance(value, float) else str(value)
 
     def checked(self, value: Any, owner: str = "") -> Any:
-        """Return a value as the option's type; OptionError, naming `owner`, for an illegal one."""
+        """Convert a value to the type of the option. Raises OptionError, which names `owner`."""
         limit = ""
         try:
-            # msgspec converts numbers of Python, not those of NumPy
+            # msgspec does not convert NumPy numbers
             plain = _python_number(value, self.type)
             converted = msgspec.convert(plain, self.annotation, dec_hook=_convert_path)
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError):
@@ -151,7 +151,7 @@ class Option:
 
 
 def _range_text(number: types.IntType | types.FloatType) -> str:
-    """Return the range of a number in words, such as "from 0 to 1" or "above 0"."""
+    """Return a description of a range, such as "from 0 to 1" or "above 0"."""
     if number.ge is not None and number.le is not None:
         return f"from {number.ge} to {number.le}"
     bounds = []
@@ -167,7 +167,7 @@ def _range_text(number: types.IntType | types.FloatType) -> str:
 
 
 def _literal_values(annotation: Any) -> tuple[Any, ...]:
-    """Return the values but None of the `Literal` in an annotation, in the declared order."""
+    """Return the values of the `Literal` in an annotation, in order and without None."""
     arguments = typing.get_args(annotation)
     if typing.get_origin(annotation) is not typing.Literal:
         arguments = tuple(value for inner in arguments for value in _literal_values(inner))
@@ -175,9 +175,9 @@ def _literal_values(annotation: Any) -> tuple[Any, ...]:
 
 
 def _python_number(value: Any, type_: type) -> Any:
-    """Return a NumPy scalar, or any real number where the type is float, as Python's own."""
+    """Convert a NumPy scalar, or for float any real number, to a Python number."""
     is_bool = isinstance(value, bool | np.bool_)
-    # Complex numbers of NumPy have a __float__, which drops the imaginary part
+    # NumPy complex numbers have a method __float__, which drops the imaginary part
     is_complex = isinstance(value, np.generic | np.ndarray) and value.dtype.kind == "c"
     if type_ is float and hasattr(value, "__float__") and not is_bool and not is_complex:
         return float(value)
@@ -186,12 +186,12 @@ def _python_number(value: Any, type_: type) -> Any:
 
 
 def _convert_path(type_: type, value: Any) -> Path:
-    """Return the name of a file as a path, the only type that msgspec does not know."""
+    """Convert a file name to a path, the only type that msgspec does not convert."""
     return Path(os.fsdecode(value))
 
 
 def as_integer(value: object) -> int | None:
-    """Return a Python or NumPy integer as an int, None for anything else, such as True and 2.0."""
+    """Return a Python or NumPy integer as an int; None for other values, such as True and 2.0."""
     is_other = isinstance(value, bool | np.timedelta64)
     if is_other or not isinstance(value, int | np.integer):
         return None
@@ -199,9 +199,9 @@ def as_integer(value: object) -> int | None:
 
 
 def checked_count(name: str, value: object, least: int = 1) -> int:
-    """Return the argument `name` as an int; OptionError unless it is a whole number from `least`.
+    """Return an argument as an int. Raises OptionError unless it is a whole number from `least`.
 
-    For arguments that are not keyword options, such as the `k` of ``top_k``.
+    This is for arguments that are not keyword options, such as `k` of ``top_k``.
     """
     number = as_integer(value)
     if number is None or number < least:
@@ -218,17 +218,17 @@ RANDOM_STATE = Option.of("random_state", RandomState)
 def read_options(
     target: Callable[..., Any], without: frozenset[str] = frozenset()
 ) -> tuple[Option, ...]:
-    """Read the options of a function, a class or a dataclass, but those named in `without`.
+    """Read the options of a function, a class or a dataclass, except those in `without`.
 
-    Options are its keyword-only parameters, or the fields of a dataclass that have a default; the
-    default of a required one is None. Raises TypeError, ValueError, NameError or AttributeError
-    when the signature cannot be read, or an option has a type that `Option` does not know.
+    Options are keyword-only parameters, or fields of a dataclass with a default. The default of a
+    required option is None. Raises TypeError, ValueError, NameError or AttributeError if the
+    signature cannot be read, or if an option has an unsupported type.
     """
     signature = inspect.signature(target)
     is_dataclass = dataclasses.is_dataclass(target)
     annotated = target.__init__ if isinstance(target, type) and not is_dataclass else target  # type: ignore[misc]
     hints = typing.get_type_hints(annotated, include_extras=True)
-    # the text of each parameter or attribute in the numpydoc docstrings, on one line
+    # Text of each parameter or attribute in the numpydoc docstrings, on one line
     helps: dict[str, str] = {}
     for documented in reversed(inspect.getmro(target)) if isinstance(target, type) else (target,):
         for section in re.findall(_SECTION, inspect.getdoc(documented) or "", re.M | re.S):
@@ -249,7 +249,7 @@ def read_options(
 def effective(
     options: Sequence[Option], values: Mapping[str, object], owner: str
 ) -> dict[str, Any]:
-    """Return the value or default of each option, checked; OptionError for an unknown name."""
+    """Return the checked value or default of each option. Raises OptionError for unknown names."""
     names = [option.name for option in options]
     for name in values:
         if name not in names:
@@ -262,16 +262,18 @@ def effective(
 
 
 def parse_options(owner: str, options: Sequence[Option], pairs: Sequence[str]) -> dict[str, Any]:
-    """Return the values of typed pairs ``key=value``, checked; OptionError, naming `owner`."""
+    """Return the checked values of typed ``key=value`` pairs. Raises OptionError."""
     known = {option.name: option for option in options}
     values: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or key in values:
-            twice = "is given twice; give it once" if equals else "is no option; write key=value"
+            twice = (
+                "is given twice; give it once" if equals else "is not an option; write key=value"
+            )
             raise OptionError(f"{owner}: {key!r} {twice}")
         values[key] = known[key].parsed(text) if key in known else text
-    # Options without a value have their default, which is not returned
+    # Check all options, but return only those that were typed
     checked = effective(options, values, owner)
     return {key: checked[key] for key in values}
 
@@ -279,7 +281,7 @@ def parse_options(owner: str, options: Sequence[Option], pairs: Sequence[str]) -
 def spelled(name: str, options: Sequence[Option], values: Mapping[str, Any]) -> str:
     """Return a name with the options that differ from their defaults, as they are typed.
 
-    A random state is always spelled, as one that is not given may be derived from another.
+    A given random state is always included, because the default may depend on another seed.
     """
     # A candidate has one name, regardless of how its options were typed
     words = [name]
@@ -292,7 +294,7 @@ def spelled(name: str, options: Sequence[Option], values: Mapping[str, Any]) -> 
 
 
 def typed_words(text: str) -> list[str]:
-    """Return the words of a typed name with its options; refuse options spelled as flags."""
+    """Split a typed name with options into words; refuse options written as flags."""
     try:
         tokens = shlex.split(text)
     except ValueError as error:
@@ -300,23 +302,23 @@ def typed_words(text: str) -> list[str]:
     for token in tokens:
         if token.startswith("--"):
             raise OptionError(
-                f'options in {text!r} are spelled key=value, not {token}: "gmm epsilon=0.4 trees=4"'
+                f'write options in {text!r} as key=value, not {token}: "gmm epsilon=0.4 trees=4"'
             )
     return tokens
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """Return "did you mean ...? " with the known name that is closest to an unknown one, if any."""
+    """Return "did you mean ...? " with the known name that is most similar to a name, if any."""
     known = list(known)
     if name == "seed":
         is_random = "random_state" in known
-        return f"a seed is random_state{'' if is_random else ', and nothing here is random'}; "
+        return f"a seed is random_state{'' if is_random else ', but nothing here is random'}; "
     close = get_close_matches(str(name), known, n=1)
     return f"did you mean {close[0]!r}? " if close else ""
 
 
 def checked_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function so that it raises OptionError for an illegal value of an option."""
+    """Decorate a function so that it raises OptionError for invalid values of options."""
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:

@@ -1,10 +1,10 @@
-"""Work in several threads, and in several processes; no result depends on their number.
+"""Parallel work in threads and processes; results do not depend on their number.
 
-Threads share the arrays of this process: NumPy and compiled code compute in them.
+Threads share the arrays of this process; NumPy and compiled code run in them.
 
-Processes do jobs by joblib: on this machine (loky), or on a cluster (Dask). ``n_jobs`` means what
-it does in scikit-learn: None is 1, or what an ambient ``joblib.parallel_config(...)`` says; -1 is
-all cores. One job at a time runs in this process.
+joblib runs jobs in processes, on this machine (loky) or on a cluster (Dask). ``n_jobs`` is defined
+as in scikit-learn: None means 1, or the active joblib configuration (``joblib.parallel_config``),
+and -1 means all cores. If there is one job at a time, it runs in this process.
 """
 
 import functools
@@ -38,7 +38,7 @@ from hstree.errors import OptionError, WorkerError
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Consecutive elements that stay in one thread, so that vectorised loops begin at the same places.
+#: Number of consecutive elements in one thread, so that vectorised loops have the same bounds.
 STEP = 64
 
 _limit: ContextVar[int | None] = ContextVar("hstree threads", default=None)
@@ -50,7 +50,7 @@ stop_flag: ContextVar[Bool] = ContextVar("hstree stop", default=_NEVER)
 
 @contextmanager
 def limited_threads(n: int) -> Iterator[None]:
-    """Compute in at most n threads while the body runs."""
+    """Limit computations to n threads while the body runs."""
     token = _limit.set(n)
     try:
         yield
@@ -65,12 +65,12 @@ def n_cores() -> int:
 
 
 def n_threads() -> int:
-    """Return the number of threads that may compute: cores of the process, or OMP_NUM_THREADS."""
+    """Return the maximum number of threads: the cores of the process, or OMP_NUM_THREADS."""
     limit = _limit.get()
     if limit is not None:
         return limit
     cores = n_cores()
-    # A list of numbers is for nested threads: the first is that of the outer ones
+    # In a list of numbers for nested threads, the first is that of the outer threads
     requested = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if not (requested.isdecimal() and len(requested) < 10):
         return cores
@@ -83,14 +83,14 @@ def _pool() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked process has none of the threads.
+    # A forked process does not inherit the threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = STEP) -> None:
-    """Call ``function(first, stop, *args)`` for parts of range(n), in threads; wait for all.
+    """Call ``function(first, stop, *args)`` for parts of range(n) in threads; wait for all.
 
-    The parts write to different places, so the result does not depend on the number of threads.
+    The parts must write to different elements, so that the result does not depend on the threads.
     """
     step *= max(1, -(-n // (step * n_threads())))
     parts = [(first, min(first + step, n)) for first in range(0, max(n, 1), step)]
@@ -108,21 +108,21 @@ def in_parts(n: int, function: Callable[..., object], *args: Any, step: int = ST
 def in_threads(
     function: Callable[[T], R], items: Iterator[T], *, when: bool = True
 ) -> Iterator[tuple[T, R]]:
-    """Yield each item with the result of a function for it, in order, computed in all threads.
+    """Yield each item, in order, with the result of a function that is computed in all threads.
 
-    Where `when` is False, each is computed when it is asked for. A few items are in memory at a
-    time. This thread waits, so that Ctrl-C is answered, and sets `stop_flag` in the
-    others when their results are no longer needed.
+    If `when` is False, each result is computed in this thread when it is requested. A few items are
+    in memory at a time. This thread waits, so that it can react to Ctrl-C, and sets `stop_flag` in
+    the other threads when their results are no longer needed.
     """
     if not when:
         yield from ((item, function(item)) for item in items)
         return
-    # Items that are computed, or wait for a thread: two for each, and the one that is yielded
+    # Items that are computed or wait for a thread: two per thread, and the next one to yield
     waiting: deque[tuple[T, Future[R]]] = deque()
     n = n_threads()
     n_waiting = 2 * n + 1 if n > 1 else 1
     stop = np.zeros(1, np.bool_)
-    # Each thread has the context of the caller, such as its limit of threads, and the flag
+    # Each thread has the context of the caller, such as its thread limit, and the flag
     context = copy_context()
     context.run(stop_flag.set, stop)
     with ThreadPoolExecutor(n) as pool:
@@ -146,10 +146,10 @@ _blas_limit: Any = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold the products of compiled code to one BLAS thread each while the body runs.
+    """Limit matrix products of compiled code to one BLAS thread each while the body runs.
 
-    The rounding of a product depends on the number of its threads. Takes about 10 microseconds.
-    The limit ends when no thread of this process asks for it any more.
+    The rounding of a product depends on its number of threads. The call takes about 10
+    microseconds. The limit ends when no thread of this process needs it.
     """
     global _blas_limit, _n_blas_limits
     with _blas_lock:
@@ -167,26 +167,26 @@ def one_blas_thread() -> Iterator[None]:
 
 @functools.cache
 def _blas_libraries() -> ThreadpoolController:
-    """Return the loaded BLAS libraries, SciPy's among them, which compiled products call."""
+    """Return the loaded BLAS libraries, including that of SciPy, which compiled products call."""
     return ThreadpoolController()
 
 
-#: Deaths of workers, without a job that ends between them, after which the jobs are given up.
+#: Maximum number of consecutive deaths of workers without a finished job in between.
 MOST_DEATHS = 3
-#: Maximum number of jobs at a time.
+#: Maximum number of parallel jobs.
 MOST_JOBS = 1 << 16
-#: Seconds in which a scheduler has to answer.
+#: Maximum number of seconds until a scheduler answers.
 PATIENCE = 10
-#: Seconds after which a worker checks again whether its parent process is alive.
+#: Seconds between two checks of a worker whether its parent process is alive.
 PARENT_POLL = 0.5
 
 
 def n_parallel(n_jobs: int | None = None) -> int:
-    """Return the number of jobs at a time."""
+    """Return the number of parallel jobs."""
     if n_jobs is not None and not 0 < abs(as_integer(n_jobs) or 0) <= MOST_JOBS:
         limits = f"it must be from 1 to {MOST_JOBS:,}, or -1 for all cores"
         raise OptionError.about("n_jobs", f"is {brief(n_jobs)}; {limits}")
-    if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):  # nothing is ambient
+    if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):  # no active configuration
         return n_jobs or 1
     import joblib
 
@@ -194,7 +194,7 @@ def n_parallel(n_jobs: int | None = None) -> int:
 
 
 def threads_of_job(n_jobs: int | None = None) -> int:
-    """Return the threads of each job: jobs times threads are the cores; 1 on a cluster."""
+    """Return the number of threads of each job: cores divided by jobs, or 1 on a cluster."""
     n = n_parallel(n_jobs)
     if n == 1:
         return n_threads()
@@ -204,7 +204,7 @@ def threads_of_job(n_jobs: int | None = None) -> int:
 
 
 def on_cluster() -> bool:
-    """Return whether jobs are done by other means than joblib's own, such as Dask."""
+    """Return whether jobs run with a backend that is not part of joblib, such as Dask."""
     if "joblib" not in sys.modules:
         return False
     from joblib.parallel import get_active_backend
@@ -215,11 +215,11 @@ def on_cluster() -> bool:
 def parallel(
     function: Callable[[T], R], jobs: Iterable[T], n_jobs: int | None = None
 ) -> Iterator[tuple[int, R]]:
-    """Yield the number of each job and what a function returns for it, in the order of their end.
+    """Yield the number of each job with the result of a function, in the order of completion.
 
-    The function is one of a module, or a `partial` of one; it, the jobs and the results can be
-    pickled. The jobs of a worker that dies are done again; an error ends all, and so does Ctrl-C:
-    jobs on a cluster end at their next report of progress.
+    The function must be defined in a module, or be a `partial` of such a function. Function, jobs
+    and results must be picklable. The jobs of a worker that dies are repeated. An error or Ctrl-C
+    ends all jobs; jobs on a cluster end at their next progress report.
     """
     if n_parallel(n_jobs) == 1:
         yield from ((number, function(job)) for number, job in enumerate(jobs))
@@ -228,7 +228,7 @@ def parallel(
 
     import joblib
 
-    # Jobs that are not started, and those that are not finished, which may be done again
+    # Jobs that are not started, and started jobs that are not finished and may be repeated
     rest = enumerate(jobs)
     pending = dict[int, T]()
     failed = list[Exception]()
@@ -236,7 +236,7 @@ def parallel(
     threads = threads_of_job(n_jobs)
 
     def calls() -> Iterator[Any]:
-        """Yield the jobs that are pending, then the others; joblib takes them in its threads."""
+        """Yield pending jobs, then new jobs; joblib calls this in its threads."""
         for number, job in list(pending.items()):
             yield joblib.delayed(_done)(function, number, job, threads)
         try:
@@ -246,7 +246,8 @@ def parallel(
         except Exception as error:  # raised by the iterable of jobs
             failed.append(error)
 
-    # loky replaces workers whose memory grew, as by compiling kernels; an error ends the others
+    # loky replaces workers whose memory grew, for example by compiling kernels; after an error, the
+    # other tasks are not finished
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
     warnings.filterwarnings("ignore", r"\d+ tasks which were still being processed")
     killed = _report_killed_workers()
@@ -259,7 +260,7 @@ def parallel(
         try:
             with _ignoring_interrupts():
                 results = run(calls())
-            # A job that ends shows that not every job kills its worker
+            # A finished job shows that not every job kills its worker
             for number, result, warned in results:
                 deaths = 0
                 del pending[number]
@@ -271,7 +272,7 @@ def parallel(
             if deaths == MOST_DEATHS:
                 reason = f"workers died {deaths} times without finishing a job"
                 raise WorkerError(
-                    f"{reason}, perhaps because memory ran out; do fewer jobs"
+                    f"{reason}, perhaps because they ran out of memory; run fewer jobs in parallel"
                 ) from error
         else:
             break
@@ -283,7 +284,7 @@ def parallel(
 
 
 def _close(results: Any) -> None:
-    """Close a generator of joblib; cancel the jobs of Dask that it still waits for."""
+    """Close a generator of joblib, and cancel the Dask jobs for which it waits."""
     from joblib.parallel import get_active_backend
 
     backend: Any = get_active_backend()[0]
@@ -296,7 +297,7 @@ def _close(results: Any) -> None:
 def _report_killed_workers() -> tuple[type[Exception], ...]:
     """Return the error of Dask for a job whose workers were killed repeatedly.
 
-    joblib waits for such a job without end, since its Dask backend does not call back.
+    joblib waits for such a job forever, because its Dask backend does not report this error.
     """
     from joblib.parallel import get_active_backend
 
@@ -315,9 +316,9 @@ def _report_killed_workers() -> tuple[type[Exception], ...]:
 
 
 def _loky_options() -> dict[str, Any]:
-    """Return options of `joblib.Parallel` that have loky's workers end with this process.
+    """Return options of `joblib.Parallel` with which workers of loky end with this process.
 
-    Otherwise they wait five minutes for another job after this process was killed.
+    Otherwise they wait five minutes for another job if this process is killed.
     """
     from joblib.parallel import LokyBackend, get_active_backend
 
@@ -328,10 +329,10 @@ def _loky_options() -> dict[str, Any]:
 
 
 def _exit_with_parent(parent: int) -> None:
-    """Start a thread that ends this process, also during a job, when its parent has ended.
+    """Start a thread that ends this process when its parent has ended, even during a job.
 
-    The parent-death signal of Linux is of no use: it is sent when the thread that started this
-    process ends. On Windows `os.getppid` does not change, and nothing happens.
+    The parent-death signal of Linux cannot be used: it is sent when the thread that started this
+    process ends. On Windows, `os.getppid` does not change, so this has no effect.
     """
 
     def watch() -> None:
@@ -344,9 +345,9 @@ def _exit_with_parent(parent: int) -> None:
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Have processes that the body starts leave Ctrl-C on a terminal to this one, which ends them.
+    """Make processes that the body starts ignore Ctrl-C; this process ends them.
 
-    They inherit which signals are blocked. Python's tracker unblocks them when it starts.
+    They inherit the blocked signals; the resource tracker of Python unblocks them when it starts.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -364,11 +365,11 @@ def _ignoring_interrupts() -> Iterator[None]:
 def _done(
     function: Callable[[T], R], number: int, job: T, threads: int
 ) -> tuple[int, R, list[tuple[str, type[Warning]]]]:
-    """Do a job in a worker; return its number, its result and the warnings that it gave."""
+    """Run a job in a worker; return its number, its result and its warnings."""
     import joblib
     from threadpoolctl import threadpool_limits
 
-    # Warnings go to the caller; jobs share the cores, and start no jobs of their own
+    # Warnings are sent to the caller. Jobs share the cores and start no other jobs
     with (
         warnings.catch_warnings(record=True) as warned,
         limited_threads(threads),
@@ -380,13 +381,13 @@ def _done(
             result = function(job)
         except OSError as error:
             where = f"{error.filename or 'a job'} on {socket.gethostname()}"
-            remedy = "fix that, and the same call continues"
+            remedy = "fix this, then the same call continues"
             raise WorkerError(f"{where}: {error.strerror or error}; {remedy}") from error
     return number, result, [(str(warning.message), warning.category) for warning in warned]
 
 
 class _Watch(progress.Silent):
-    """A display that shows nothing, and interrupts work that reports to it when it is cancelled."""
+    """A display that shows nothing, and interrupts a cancelled job when it reports progress."""
 
     def __init__(self, task: Any) -> None:
         self._task = task  # state of a task of a Dask worker
@@ -401,9 +402,9 @@ class _Watch(progress.Silent):
 
 @contextmanager
 def _cancellable() -> Iterator[None]:
-    """Interrupt the body, in a worker of Dask, when nobody waits for its job any more.
+    """Interrupt the body, in a worker of Dask, when its job is cancelled.
 
-    A training then leaves a checkpoint, as after Ctrl-C.
+    A training then saves a checkpoint, as after Ctrl-C.
     """
     try:
         worker = sys.modules["distributed"].get_worker()
@@ -413,20 +414,20 @@ def _cancellable() -> Iterator[None]:
     try:
         with progress.shown_by(_Watch(worker.state.tasks[worker.get_current_task()])):
             yield
-    except KeyboardInterrupt as error:  # which would end the worker
+    except KeyboardInterrupt as error:  # it would end the worker
         raise CancelledError from error
 
 
 @contextmanager
 def doing_jobs(n_jobs: int | None = None, scheduler: str | None = None) -> Iterator[None]:
-    """Do several jobs at a time in the body where ``n_jobs`` is None: here or on a Dask cluster."""
+    """Set the default of ``n_jobs`` in the body: parallel processes or a Dask cluster."""
     if n_jobs is None and scheduler is None:
         yield
         return
     n_parallel(n_jobs)
     import joblib
 
-    # joblib's processes here, or the workers of a cluster
+    # Processes of joblib on this machine, or workers of a cluster
     if scheduler is None:
         with joblib.parallel_config(n_jobs=n_jobs):
             yield
@@ -446,7 +447,7 @@ def _client(scheduler: str) -> Any:
             f"workers with `dask worker {scheduler} --nthreads 1`"
         ) from error
     try:
-        # a function without a name is sent as it is, not by the name of its module
+        # A lambda is sent itself, not by the name of its module
         versions = client.run(
             lambda: import_module("hstree._version").__version__, on_error="return"
         )

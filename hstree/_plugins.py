@@ -1,4 +1,4 @@
-"""Other packages: registries of named objects, hstree's own among them, and optional imports."""
+"""Registries of named objects from hstree and other packages, and optional imports."""
 
 import inspect
 import re
@@ -24,25 +24,25 @@ R = TypeVar("R")
 class Registry(Generic[R]):
     """Objects by name, each described by a record."""
 
-    noun: str  #: the kind of object in messages ("builder")
-    group: str  #: entry-point group in which other packages offer theirs
-    native: Mapping[str, str]  #: "module:attribute" of each of hstree's own
-    #: Makes the record from name, object and package; PluginError for one that cannot be used.
+    noun: str  #: kind of object in messages ("builder")
+    group: str  #: entry-point group for objects of other packages
+    native: Mapping[str, str]  #: "module:attribute" of each object in hstree
+    #: function from name, object and package to the record; raises PluginError for unusable objects
     describe: Callable[[str, Any, str], R]
-    called: str = ""  #: what users know the kind by ("method"), where that is not `noun`
-    #: records of hstree's own that were asked for
+    called: str = ""  #: another word for the kind that users know ("method")
+    #: records of objects in hstree that have been loaded
     _described: dict[str, R] = field(default_factory=dict, init=False, repr=False)
 
     def get(self, name: str) -> R:
-        """Return the record of a name; OptionError if there is none, PluginError for a bad one."""
-        # hstree's own, imported when it is first asked for
+        """Return a record. Raises OptionError if it is unknown, PluginError if it is unusable."""
+        # Objects of hstree are imported when they are used for the first time
         if name in self.native and name not in self._described:
             module, _, attribute = self.native[name].partition(":")
             named = getattr(import_module(module), attribute)
             self._described[name] = self.describe(name, named, PACKAGE)
         if name in self._described:
             return self._described[name]
-        # That of another package, which may be installed or removed at any time
+        # Objects of other packages can be installed or removed at any time
         if (entry := self._plugins().get(name)) is not None:
             return self._load(entry)
         known = self.names()
@@ -50,7 +50,7 @@ class Registry(Generic[R]):
         raise OptionError(f"there is no {self.called or self.noun} {name!r}; {listed}")
 
     def all(self) -> dict[str, R]:
-        """Return every record that can be used: hstree's own, then other packages' by name."""
+        """Return all usable records: those of hstree, then those of other packages by name."""
         records = {}
         for name in self.native:
             with suppress(MissingExtraError):
@@ -61,7 +61,7 @@ class Registry(Generic[R]):
         return records
 
     def __contains__(self, name: str) -> bool:
-        """Return whether there is an object of that name; plugins are looked for last."""
+        """Return whether there is an object with this name, in hstree or in a plugin."""
         return name in self.native or name in self._plugins()
 
     def names(self) -> list[str]:
@@ -69,7 +69,7 @@ class Registry(Generic[R]):
         return list(dict.fromkeys([*self.native, *self._plugins()]))
 
     def broken(self) -> dict[str, str]:
-        """Return {name: fault} for the objects of other packages that cannot be used."""
+        """Return {name: fault} for unusable objects of other packages."""
         reasons = {}
         for name, entry in self._plugins().items():
             try:
@@ -79,22 +79,22 @@ class Registry(Generic[R]):
         return reasons
 
     def _plugins(self) -> dict[str, EntryPoint]:
-        """Return the entry point of each object of another package."""
+        """Return the entry points of objects in other packages, by name."""
         offered = sorted(
             entry_points(group=self.group), key=lambda entry: (entry.name, entry.value)
         )
         return {entry.name: entry for entry in offered}
 
     def _load(self, entry: EntryPoint) -> R:
-        """Return the record of an object of another package; PluginError if it cannot be used."""
+        """Return the record of an object in another package. Raises PluginError on failure."""
         package = (entry.dist and entry.dist.name) or entry.module
         if entry.name in self.native:
-            raise unusable(self.noun, entry.name, package, "hstree has one of that name")
+            raise unusable(self.noun, entry.name, package, "hstree already has this name")
         try:
             return self.describe(entry.name, entry.load(), package)
         except HstreeError:
             raise
-        except (Exception, SystemExit) as error:  # any failure of a foreign module in its import
+        except (Exception, SystemExit) as error:  # any failure of an import
             wrong = f"{titled(self.noun, entry.name, package)} cannot be loaded"
             remedy = f"update or uninstall {package}"
             raise PluginError(f"{wrong}: {named_error(error)}; {remedy}") from error
@@ -106,7 +106,7 @@ def titled(noun: str, name: str, package: str) -> str:
 
 
 def unusable(noun: str, name: str, package: str, reason: str) -> PluginError:
-    """Return the error of an object that cannot be used."""
+    """Return the error for an unusable object."""
     return PluginError(f"{titled(noun, name, package)} cannot be used: {reason}")
 
 
@@ -121,12 +121,12 @@ def read_summary(target: Callable[..., Any]) -> tuple[str, str]:
 
 
 def require(module: str, *, at_least: str = "", package: str = "") -> ModuleType:
-    """Import an optional module ("gensim.models") of a package (by default "gensim").
+    """Import an optional module ("gensim.models") from a package (default: "gensim").
 
-    Raises MissingExtraError when that fails, or the package is older than `at_least` ("4.4").
+    Raises MissingExtraError if this fails, or if the package is older than `at_least` ("4.4").
     """
     package = package or module.partition(".")[0]
-    # The name of an extra would depend on where hstree was installed from.
+    # The command names the package, since the name of an extra depends on the source of hstree
     command = f"pip install --upgrade {package}"
     try:
         imported = import_module(module)

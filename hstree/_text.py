@@ -1,4 +1,4 @@
-"""Texts: decoded strictly; and counts, times, quotations and tables, as people read them."""
+"""Strict decoding of texts, and formatting of counts, times, quotations and tables."""
 
 import math
 import os
@@ -18,11 +18,11 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff
 
 
 def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> str:
-    """Decode UTF-8 without NUL bytes, a piece of a file that begins at a line and a byte offset."""
+    """Decode a part of a file as UTF-8 without NUL bytes; `line` and `offset` are its beginning."""
     if offset == 0 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         remedy = "convert the file first, for example with `iconv -f utf-16 -t utf-8`"
         raise InputError(f"{name} is UTF-16, not UTF-8; {remedy}")
-    # The first byte that is no text: a NUL byte, else one that is not UTF-8
+    # Position of the first invalid byte: NUL, or not UTF-8
     at = data.find(b"\0")
     byte = "a NUL byte"
     fault = ": not a text file; give plain UTF-8 text"
@@ -39,17 +39,17 @@ def strict_text(data: bytes, name: str, *, line: int = 1, offset: int = 0) -> st
 
 
 def recorded_name(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text that every file can hold; bytes that are not UTF-8 become ``\xNN``."""
+    r"""Return a path as valid text; bytes that are not UTF-8 become ``\xNN``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def plural(count: int, singular: str, plural_form: str | None = None) -> str:
-    """Format a count and its noun, whose plural adds an s by default."""
+    """Format a count with its noun; the plural has an s by default."""
     return f"{count:,} {singular if count == 1 else plural_form or singular + 's'}"
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of an error on one line; the type of the error if it has none."""
+    """Return the message of an error on one line, or the type of the error without a message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -64,15 +64,15 @@ def quoted(text: str, width: int = 40) -> str:
 
 
 def brief(value: object) -> str:
-    """Return the representation of a value, shortened, on one line."""
+    """Return a shortened representation of a value on one line."""
     try:
         return " ".join(reprlib.repr(value).split())
-    except ValueError:  # an integer with more digits than Python converts
+    except ValueError:  # an integer with too many digits for Python
         return f"a number of more than {sys.get_int_max_str_digits():,} digits"
 
 
 def duration(seconds: float) -> str:
-    """Return a time in seconds, minutes or hours, rounded up."""
+    """Format a time in seconds, minutes or hours, rounded up."""
     if seconds < 90:
         return f"{math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
@@ -80,15 +80,15 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return a text with its control characters escaped, except for those in `keep`."""
+    r"""Escape the control characters in a text, except those in `keep`."""
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else repr(match[0])[1:-1], text)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of texts: the first column left-aligned, the others right-aligned."""
+    """A table of texts, with a left-aligned first column and right-aligned other columns."""
 
-    columns: Sequence[str]  #: titles; none for a table of names and values
+    columns: Sequence[str]  #: titles; empty for a table of names and values
     rows: Sequence[Sequence[str]]
     note: str = ""  #: text below the table
 
@@ -114,24 +114,24 @@ class TextTable:
 
 
 def format_number(value: float | None, digits: int = 2) -> str:
-    """Return a number with its thousands separated; a dash for None and NaN."""
+    """Format a number with thousands separators; None and NaN are a dash."""
     return "-" if value is None or value != value else f"{value:,.{digits}f}"
 
 
 def signed(value: float, form: str = ".2f") -> str:
-    """Format a number with its sign: "+0.52", but "0.00"."""
+    """Format a number with its sign, such as "+0.52"; zero has no sign."""
     text = f"{value:+{form}}".replace("-", "\N{MINUS SIGN}")
     return text if any(digit in text for digit in "123456789") else text[1:]
 
 
 def format_change(ratio: float | None) -> str:
-    """Format a ratio as the difference from 1: "+29.4%"; a dash for None."""
+    """Format a ratio as a difference from 1, such as "+29.4%"; None is a dash."""
     return "-" if ratio is None else signed(ratio - 1, ".1%")
 
 
 def in_notebook() -> bool:
-    """Return whether this is the process of a notebook, which shows HTML."""
-    ipython = sys.modules.get("IPython")  # a notebook has imported it
+    """Return whether this process is a notebook, which displays HTML."""
+    ipython = sys.modules.get("IPython")  # imported in every notebook
     shell = None if ipython is None else ipython.get_ipython()
     return hasattr(shell, "kernel")
 

@@ -1,7 +1,7 @@
-"""Errors that hstree raises on purpose.
+"""Errors that hstree raises deliberately.
 
-Each message is one line that says what is wrong, where, and what to do next; the command line
-prints it as it is. Any other exception that escapes is a bug.
+Each message is one line that states what is wrong, where, and what to do next. The command line
+prints the message unchanged. Any other exception that escapes is a bug.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from difflib import get_close_matches
 
 
 class HstreeError(Exception):
-    """Base of every error that hstree raises on purpose."""
+    """Base class of all errors that hstree raises deliberately."""
 
 
 class TreeError(HstreeError, ValueError):
-    """A tree breaks one or more of the format's rules (see ``docs/tree-format.md``)."""
+    """A tree violates rules of the format (see ``docs/tree-format.md``)."""
 
 
 class FileFormatError(HstreeError):
-    """A file cannot be read or written, or is damaged or of another format."""
+    """A file cannot be read or written, is damaged, or has another format."""
 
 
 class InputError(HstreeError, ValueError):
@@ -29,17 +29,17 @@ class InputError(HstreeError, ValueError):
 
 
 class OptionError(HstreeError, ValueError):
-    """An option has a value that it cannot have, or an unknown name.
+    """An option has an invalid value or an unknown name.
 
     Attributes
     ----------
     option : str or None
-        The Python name of the option, where the error is about one option.
+        The Python name of the option, if the error is about one option.
     reason : str or None
-        Description to follow the option's name as it was typed: "is 0; it must be 1 or more". It
-        does not name None, which cannot be typed.
+        Description that follows the name of the option: "is 0; it must be 1 or more". It does not
+        mention None, which cannot be typed on the command line.
     owner : str
-        What has the option, such as a method; "" where that is clear.
+        Object with the option, such as a method; "" if it is obvious.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OptionError(HstreeError, ValueError):
 
     @classmethod
     def about(cls, option: str, reason: str) -> OptionError:
-        """Return the error of one option, from its name and what is wrong with it."""
+        """Return the error for an option from its name and a description of the fault."""
         return cls(f"{option} {reason}", option=option, reason=reason)
 
 
@@ -61,26 +61,26 @@ class TrainingError(HstreeError):
 
 
 class WorkerError(HstreeError):
-    """A job could not be done by another process, or a cluster cannot be used."""
+    """A job failed in another process, or a cluster cannot be used."""
 
 
 class PluginError(HstreeError):
-    """A plugin of another package cannot be used, failed, or returned something wrong."""
+    """A plugin in another package cannot be used, failed, or returned a wrong result."""
 
 
 class MissingExtraError(HstreeError, ImportError):
-    """An optional package is not installed; the message gives the command that installs it."""
+    """An optional package is not installed; the message contains the command for installing it."""
 
 
 @contextmanager
 def explained(
     action: str, error: type[HstreeError] = InputError, remedy: str = ""
 ) -> Iterator[None]:
-    """Raise an `OSError` of the body as one line: "cannot {action}: {reason}; {remedy}"."""
+    """Convert an `OSError` in the body to an error "cannot {action}: {reason}; {remedy}"."""
     try:
         yield
     except OSError as caught:
-        # Where Python's reason leaves open what to do, a plainer one
+        # Replace reasons of Python that do not explain what to do
         end = f"; {remedy}" if remedy else ""
         reason = caught.strerror or str(caught)
         if isinstance(caught, FileNotFoundError) and caught.filename:
@@ -91,8 +91,8 @@ def explained(
 
 
 def missing(path: str | os.PathLike[str]) -> str:
-    """Say that there is no such file, or which folder is missing; name the file that is meant."""
-    # A missing folder is a likelier mistake than a name in it
+    """Return a description of a missing file or folder, with the name of a similar file."""
+    # If the folder is missing, name the folder
     folder, name = os.path.split(os.fspath(path))
     if folder and not os.path.isdir(folder):
         return f"there is no folder {folder}"
@@ -104,7 +104,7 @@ def missing(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def naming(path: object) -> Iterator[None]:
-    """Put the name of a file before the message of an `InputError` of the body."""
+    """Prefix the message of an `InputError` in the body with the name of a file."""
     try:
         yield
     except InputError as error:

@@ -1,7 +1,7 @@
 """Progress reports of long-running work.
 
-The library reports to a display, which by default shows nothing. `enable` shows progress in
-notebooks and scripts, as the command line does::
+The library reports progress to a display, which shows nothing by default. `enable` shows progress
+in notebooks and scripts, as on the command line::
 
     hstree.progress.enable()
 
@@ -30,23 +30,23 @@ class Task(Protocol):
 
 
 class Display(Protocol):
-    """Where progress is shown."""
+    """A display of progress."""
 
     def task(self, title: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
-        """Show a task of `total` units (None if unknown) while a body runs.
+        """Show a task of `total` units (None if unknown) while the body runs.
 
-        A task of seconds advances by itself.
+        A task whose unit is seconds advances by itself.
         """
 
     def report(self, text: str, left: float | None) -> None:
-        """Show an event, and the seconds that are left of the work that it is part of, if known."""
+        """Show an event, and the remaining seconds of its task, if known."""
 
     def say(self, text: str) -> None:
         """Show a permanent line."""
 
 
 class Silent:
-    """A display that shows nothing, and its task."""
+    """A display that shows nothing; it is also its task."""
 
     def task(self, *_: object, **__: object) -> Any:
         """Show nothing."""
@@ -55,7 +55,7 @@ class Silent:
     advance = note = report = say = task
 
 
-#: The display of all threads where no `shown_by` is running.
+#: The display of all threads outside `shown_by`.
 _enabled: Display = Silent()
 _display: ContextVar[Display | None] = ContextVar("hstree progress", default=None)
 
@@ -63,8 +63,8 @@ _display: ContextVar[Display | None] = ContextVar("hstree progress", default=Non
 def enable() -> None:
     """Show the progress of all tasks from now on, until `disable`.
 
-    A notebook with ipywidgets shows a bar for each running task below its cell, a script draws them
-    on a terminal; elsewhere there is a line for each epoch and each other long task that is done.
+    A notebook with ipywidgets shows a bar per running task below the cell, and a script draws bars
+    on a terminal. Elsewhere, there is a line per epoch and per finished long task.
     """
     from rich.console import Console
 
@@ -72,14 +72,14 @@ def enable() -> None:
     from hstree._text import in_notebook
 
     global _enabled
-    if in_notebook():  # where Rich draws through ipywidgets
+    if in_notebook():  # Rich draws with ipywidgets
         _enabled = Bars(Console(force_jupyter=True)) if find_spec("ipywidgets") else Lines()
     else:
         _enabled = Bars(Console(stderr=True)) if sys.stderr.isatty() else Lines()
 
 
 def disable() -> None:
-    """Show no progress; undoes `enable`."""
+    """Show no progress; revert `enable`."""
     global _enabled
     _enabled = Silent()
 
@@ -92,7 +92,7 @@ def task(title: str, total: float | None = None, unit: str = "") -> AbstractCont
 @contextmanager
 def shown_by(display: Display) -> Iterator[None]:
     """Send all progress reports of the body to a display."""
-    # In this context alone: other threads and tasks keep their display
+    # Only in this context: other threads and tasks keep their display
     token = _display.set(display)
     try:
         yield
@@ -101,10 +101,10 @@ def shown_by(display: Display) -> Iterator[None]:
 
 
 def report(text: str, left: float | None = None) -> None:
-    """Report an event, such as the end of an epoch, and the seconds that are left, if known."""
+    """Report an event, such as the end of an epoch, and the remaining seconds, if known."""
     (_display.get() or _enabled).report(text, left)
 
 
 def say(text: str) -> None:
-    """Show a line that stays, such as why a first call takes long."""
+    """Show a line that stays visible, such as the reason why a first call takes long."""
     (_display.get() or _enabled).say(text)

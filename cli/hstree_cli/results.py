@@ -19,10 +19,10 @@ FIRST = (
     "test",
     "vs flat",
     "vs flat, same layer",
-    "speed/flat",
+    "speed vs flat",
     "ln Z",
-    "one-word speed/flat",
-    "top-10 speed/flat",
+    "one-word speed vs flat",
+    "top-10 speed vs flat",
 )
 
 # Evaluations

@@ -94,8 +94,8 @@ def compare(
 
     DIR contains results.json, results.csv, report.html and all runs. The same command
     continues an interrupted comparison; finished runs are not repeated. To add candidates,
-    repeat the command with the new names. With --minutes, candidates share the time, so a
-    new candidate makes all of them train again. If a candidate is a tree file and no option
+    repeat the command with the new names. With --minutes, candidates share the time, so all
+    of them train again if one is added. If a candidate is a tree file and no option
     selects words, the vocabulary is the set of its labels.
     """
     from hstree.experiments.candidate import parse_candidates

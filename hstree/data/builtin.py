@@ -1,9 +1,9 @@
-"""The built-in text: English of Python's own documentation, which every CPython has.
+"""The built-in text: sentences from the documentation that is part of every CPython.
 
-It is the topics of ``help()`` (``pydoc_data``) and the docstrings of the standard library's modules
-without its packages: with Python 3.11, 182,000 tokens (``<eos>`` included) and 2,450 words that
-occur five times or more. It depends on the version of Python, so that results of different
-versions cannot be compared.
+The sources are the topics of ``help()`` (``pydoc_data``) and the docstrings of the modules in the
+standard library, without its packages. With Python 3.11, the text has 182,000 tokens (``<eos>``
+included) and 2,450 words that occur five times or more. The text depends on the version of Python,
+so results from different versions cannot be compared.
 """
 
 import ast
@@ -18,16 +18,16 @@ from pathlib import Path
 from hstree import progress
 from hstree.errors import InputError
 
-#: Part of the key; increased whenever the same files give another text.
+#: Part of the key; it is increased if the same files give another text.
 _RULES_VERSION = 4
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+")
 _TOKEN = re.compile(r"\w+(?:[-'.]\w+)*|[^\w\s]")
-#: Marks of code, tables, headings, addresses and data; paragraphs of prose do not have them.
+#: Strings that occur in code, tables, headings, addresses and data, but not in prose.
 _NO_PROSE = ("***", "===", "---", "~~~", "://", "\\", "|", "\0")
 
 
 class PythonDocs:
-    """The documentation of this Python, as sentences; InputError if its source is missing."""
+    """Sentences from the documentation of Python. Raises InputError if its source is missing."""
 
     name = "builtin:python"
 
@@ -36,12 +36,12 @@ class PythonDocs:
         self._files = [root / "pydoc_data" / "topics.py", *sorted(root.glob("*.py"))]
         if not all(file.is_file() for file in self._files) or len(self._files) == 1:
             raise InputError(
-                f"{self.name} reads the source files of Python's standard library, and they are "
-                f"not in {root}; give a text file instead"
+                f"{self.name} reads the source files of Python's standard library, which are not "
+                f"in {root}; give a text file instead"
             )
 
     def key(self) -> str:
-        """Return a hash of the files and of how they are read."""
+        """Return a hash of the files, the version of Python and the rules for reading."""
         digest = hashlib.sha256(f"{_RULES_VERSION} {platform.python_version()}".encode())
         for file in self._files:
             content = file.read_bytes()
@@ -51,9 +51,9 @@ class PythonDocs:
     def blocks(self) -> Iterator[bytes]:
         """Yield the sentences of each file, one per line, lower-cased and split into tokens.
 
-        A paragraph that occurs several times is read once.
+        A repeated paragraph is read once.
         """
-        # Paragraphs that have been read, from all files
+        # Paragraphs of all files that have been read
         read: set[str] = set()
         with progress.task("reading Python's documentation", len(self._files), "files") as task:
             for file in self._files:
@@ -66,7 +66,7 @@ class PythonDocs:
 
 
 def _texts(file: Path) -> Iterator[str]:
-    """Yield the topics or the docstrings of a source file, without running it."""
+    """Yield the topics or the docstrings in a source file, without running it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = ast.parse(file.read_bytes())
@@ -75,14 +75,14 @@ def _texts(file: Path) -> Iterator[str]:
         yield from (text for text in strings if "\n" in text)
         return
     statements: list[ast.AST] = [module]
-    for node in statements:  # to which its own are added
+    for node in statements:  # grows by the statements inside each statement
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
         statements += (n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.expr))
 
 
 def sentences(paragraph: str) -> Iterator[str]:
-    """Yield the sentences of a paragraph as tokens and spaces; nothing of code and headings.
+    """Yield the sentences of a paragraph as tokens and spaces; skip code and headings.
 
     Examples
     --------

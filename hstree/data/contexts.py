@@ -1,4 +1,4 @@
-"""Contexts that callers pass to models: checks, and conversion of words to label ids."""
+"""Contexts as arguments of models: checks, and conversion of words to label ids."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -17,10 +17,10 @@ Contexts = Iterable[str] | Iterable[Iterable[str]] | Iterable[Iterable[int]] | I
 
 
 def ids_or_words(contexts: Any, vocabulary: Vocabulary) -> Array | list[list[str]]:
-    """Return an array or a tensor of label ids as it is, and other contexts as lists of words.
+    """Return an array or a tensor of label ids as an array, and other contexts as lists of words.
 
-    Lines are split at white space, and label ids replaced by their words. Raises InputError for
-    anything else.
+    Lines are split at white space, and lists of label ids are replaced by their words. Raises
+    InputError for anything else.
     """
     if hasattr(contexts, "detach"):
         contexts = as_array(contexts, "contexts")
@@ -50,7 +50,7 @@ def word_lists(contexts: Contexts, vocabulary: Vocabulary) -> list[list[str]]:
 
 def _words(context: Any, labels: Sequence[str]) -> list[str]:
     """Return the words of a line, a list of words, or a list or an array of label ids."""
-    if isinstance(context, str):  # at the white space that separates the words of a text
+    if isinstance(context, str):  # split at ASCII white space, as a corpus is
         return [word.decode() for word in context.encode().split()]
     if hasattr(context, "__iter__"):
         words = context.tolist() if hasattr(context, "tolist") else list(context)
@@ -61,45 +61,45 @@ def _words(context: Any, labels: Sequence[str]) -> list[str]:
             return [labels[label] for label in words]
     raise InputError(
         f"a context is {brief(context)}; give each as a line, a list of words or a list of label "
-        "ids, or all of them as an integer array of label ids"
+        "ids, or give all contexts as an integer array of label ids"
     )
 
 
 def check_ids(ids: Array, n_labels: int, lowest: int = 0, what: str = "contexts") -> None:
-    """Refuse an array of anything but whole numbers from `lowest` to `n_labels` - 1."""
+    """Check that an array contains whole numbers from `lowest` to `n_labels` - 1."""
     if ids.dtype.kind not in "iu":
         raise InputError(f"{what} of type {ids.dtype}; label ids are whole numbers")
     if ids.size and not lowest <= ids.min() <= ids.max() < n_labels:
-        raise InputError(f"{what} hold ids outside {lowest} to {n_labels - 1}")
+        raise InputError(f"{what} have ids outside {lowest} to {n_labels - 1}")
 
 
 def checked_ids(contexts: Integer, n: int, n_labels: int) -> Int64:
-    """Return an array of label ids (B, n) as int64; raises InputError for any other."""
+    """Return an array of label ids (B, n) as int64. Raises InputError for other values."""
     ids = np.asarray(contexts)
     if ids.ndim != 2 or ids.shape[1] != n:
-        raise InputError(f"contexts of shape {ids.shape}; this model takes (B, {n})")
+        raise InputError(f"contexts of shape {ids.shape}; this model needs the shape (B, {n})")
     check_ids(ids, n_labels)
     return ids.astype(np.int64)
 
 
 def word_ids(words: Sequence[str], vocabulary: Vocabulary) -> Int32:
-    """Return the ids of words, that of ``<unk>`` for words outside the vocabulary.
+    """Return the ids of words, with the id of ``<unk>`` for unknown words.
 
-    Raises InputError when there is such a word and the vocabulary has no ``<unk>``.
+    Raises InputError for an unknown word if the vocabulary has no ``<unk>``.
     """
     ids = vocabulary.ids(words)
     unknown = np.flatnonzero(ids < 0)
     if unknown.size:
         word = words[unknown[0]]
-        raise InputError(f"{word!r} is not among the labels, and these hold no {UNK}")
+        raise InputError(f"{word!r} is not among the labels, and there is no {UNK}")
     return ids
 
 
 def ids_before(contexts: Contexts, n: int, vocabulary: Vocabulary) -> Int64:
-    """Return the label ids of the last n words of each context, (B, n).
+    """Return the label ids (B, n) of the last n words of each context.
 
-    Shorter contexts are padded with ``<eos>`` on the left. Raises InputError when these are not
-    lines, lists or an array (B, n) of label ids, or a word is neither a label nor replaced by
+    Shorter contexts are padded with ``<eos>`` on the left. Raises InputError if the contexts are
+    not lines, lists or an array (B, n) of label ids, or if a word is unknown and there is no
     ``<unk>``.
     """
     lists = ids_or_words(contexts, vocabulary)

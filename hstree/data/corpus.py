@@ -1,7 +1,8 @@
 """Corpus: consecutive lines of a text as ids of a vocabulary.
 
-The text is encoded once, as type ids (`encoding`), and one table maps types to vocabulary ids:
-another vocabulary needs neither time nor memory that grow with the text, other lines no memory.
+A text is encoded once as type ids (`encoding`), and a table maps types to vocabulary ids. The time
+and memory for changing the vocabulary therefore do not depend on the length of the text, and a
+selection of lines needs no memory.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ ALL = slice(None)
 class Corpus:
     """Consecutive lines of a text as ids of a vocabulary.
 
-    `read` makes a corpus from files; `from_lines`, `from_tokens` and `from_ids` use data in memory.
-    Every line ends with ``<eos>``. A literal ``<unk>`` in the text is a word like any other. Words
-    outside the vocabulary are out of vocabulary (OOV), whether it contains ``<unk>`` or not.
+    `read` reads files; `from_lines`, `from_tokens` and `from_ids` use data in memory. Every line
+    ends with ``<eos>``. A literal ``<unk>`` in the text is an ordinary word. Words outside the
+    vocabulary are out of vocabulary (OOV), even if the vocabulary contains ``<unk>``.
 
     Parameters
     ----------
     text : EncodedText
     vocabulary : Vocabulary, optional
-        Its words (default: all types of the text, in their order).
+        Vocabulary (default: all types of the text, in their order).
     lines : (int, int), optional
-        First line, from 0, and the line after the last (default: all).
+        First line, counted from 0, and the line after the last (default: all).
     type_counts : int64 array, optional
-        Occurrences of each type of the text in these lines, if they have been counted.
+        Number of occurrences of each type in these lines, if known.
 
     Attributes
     ----------
@@ -60,17 +61,17 @@ class Corpus:
     lines : (int, int)
         First line of the text, and the line after the last.
     n_lines, n_tokens : int
-        One ``<eos>`` per line is among the tokens.
+        Numbers of lines and tokens. The tokens include one ``<eos>`` per line.
     counts : int64 array (V,), read-only
-        Occurrences of each word of the vocabulary in these lines; OOV tokens are counted as
-        ``<unk>`` if the vocabulary contains it. Build trees from these counts; those of the
+        Number of occurrences of each word of the vocabulary in these lines. OOV tokens are counted
+        as ``<unk>`` if the vocabulary contains it. Build trees from these counts: the counts of the
         vocabulary may come from other lines.
     n_oov : int
         Number of tokens outside the vocabulary.
     n_known_words : int
         Number of distinct words in the vocabulary, ``<eos>`` and ``<unk>`` excluded.
     n_oov_words : int
-        Number of distinct words outside it.
+        Number of distinct words outside the vocabulary.
     name : str
         Name of the text, without a folder.
     sha256 : str
@@ -78,10 +79,10 @@ class Corpus:
     source : dict
         Name, hash and lines of the text, as recorded in tree files.
     has_automatic_words : bool
-        Whether the vocabulary was chosen from the lines of the text without an option that chooses
-        words. `Splits.of` then chooses it from the training split.
+        Whether the vocabulary was selected from the text without any option. `Splits.of` then
+        selects it from the training split.
     record : dict
-        The source, with the vocabulary's source unless that is this text too.
+        The source, with the source of the vocabulary if it is another text.
 
     Examples
     --------
@@ -101,11 +102,11 @@ class Corpus:
     ) -> None:
         if not isinstance(text, EncodedText):
             raise InputError(
-                f"Corpus takes an encoded text, not of type {type(text).__name__}; Corpus.read "
-                "takes a file, from_lines lines, from_tokens lists of words, from_ids token ids"
+                f"Corpus takes an encoded text, not {type(text).__name__}; use Corpus.read for "
+                "files, from_lines for lines, from_tokens for lists of words, from_ids for ids"
             )
         start, stop = (0, len(text.line_start) - 1) if lines is None else lines
-        # Corpora over the same text share it: parts of it, with any vocabulary, cost no copy
+        # Corpora of the same text share it, so selecting lines or a vocabulary copies nothing
         first, last = text.line_start[[start, stop]]
         self._text = text
         # (T,) type of each token
@@ -130,22 +131,22 @@ class Corpus:
         self.vocabulary = vocabulary
         self.record = _source_record(self.source, vocabulary.source)
 
-        # (types,) vocabulary id of each type of the text, and which types are OOV: they have the id
-        # of <unk>, as a literal <unk> does, or -1
+        # (types,) vocabulary id of each type, and whether it is OOV: an OOV type has the id of
+        # <unk>, as a literal <unk> does, or -1
         self._type_ids = vocabulary.ids(text.types)
         unk_id = int(vocabulary.ids([UNK])[0])
         self._is_oov_type: Bool = self._type_ids == unk_id
         if UNK in text.types:
             self._is_oov_type[text.types.index(UNK)] = vocabulary.unk is None
 
-        # (types,) how often each occurs, which the encoding knows for the whole text
+        # (types,) occurrences of each type, which are known for the whole text
         if type_counts is None:
             is_whole = self.n_tokens == len(text.ids)
             type_counts = text.counts if is_whole else count_ids(self._types, len(text.types))
         self._type_counts = type_counts
         self.n_oov = int(type_counts[self._is_oov_type].sum())
         self.n_oov_words = int(np.count_nonzero(type_counts[self._is_oov_type]))
-        # Every known type has an id of a different word
+        # Every known type has the id of a different word
         is_known = ~self._is_oov_type
         self.counts: Int64 = np.zeros(len(vocabulary), np.int64)
         self.counts[self._type_ids[is_known]] = type_counts[is_known]
@@ -168,41 +169,41 @@ class Corpus:
         text: bool = False,
         cache: str | os.PathLike[str] | None = None,
     ) -> Corpus:
-        """Read a text with one sentence per line and white space between words (see `encoding`).
+        """Read a text with one sentence per line and white space between words; see `encoding`.
 
         Parameters
         ----------
         source : str or Path, or a list of them
-            A text file, packed if its name ends in ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` (with
-            Python 3.14 or the extra ``zstd``); a folder or a pattern (``corpus/*.txt.gz``) of
-            them, read in the order of their names; a list of them, in its order; ``-``, standard
-            input; ``nltk:NAME``, an NLTK corpus with sentences; ``builtin:python``, the
-            documentation of this Python.
+            A text file, compressed if its name ends in ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` (with
+            Python 3.14 or the extra ``zstd``). A folder or a pattern (``corpus/*.txt.gz``): all its
+            files, in the order of their names. A list of files, in its order. ``-``: standard
+            input. ``nltk:NAME``: an NLTK corpus with sentences. ``builtin:python``: the
+            documentation of Python.
         vocabulary : Vocabulary, optional
-            The vocabulary (default: chosen from all lines by the next three options).
+            The vocabulary (default: selected from all lines with the next three options).
         min_count : int, optional
-            Replace words that occur fewer times by ``<unk>`` (default: 2, or 1 where the text
-            contains ``<unk>``; see `hstree.data.vocabulary.automatic_count`).
+            Map words that occur fewer times to ``<unk>`` (default: 2, or 1 if the text contains
+            ``<unk>``; see `hstree.data.vocabulary.automatic_count`).
         max_size
             See `Vocabulary.from_counts`.
         unk : bool, optional
-            Whether the vocabulary contains ``<unk>``, by default so that a model over it can read
-            another text; None: only if words are left out.
+            Whether the vocabulary contains ``<unk>``, so that a model can read other texts. None:
+            only if words are excluded.
         lower : bool, default False
-            Lower-case every word.
+            Whether to convert every word to lower case.
         text : bool, default False
-            Read a file as a text even if it looks like something else: ``.csv``, ``.json``, ...
+            Whether to read files as text regardless of their extensions, such as ``.csv``.
         cache : path, optional
             Folder for encoded texts; see `encoding.encode`.
 
         Raises
         ------
         InputError
-            When there is no such text, or it is empty or not UTF-8.
+            If the text does not exist, is empty, or is not UTF-8.
         OptionError
-            When `vocabulary` is combined with the options that choose one.
+            If `vocabulary` is combined with options that select a vocabulary.
         """
-        # Absolute names, which open the text again from any folder, as in another process
+        # Absolute name, by which another process can open the text again
         location: str | list[str]
         if not isinstance(source, str | os.PathLike):
             location = list(map(os.path.abspath, source))
@@ -226,12 +227,12 @@ class Corpus:
         lower: bool = False,
         name: str = "text",
     ) -> Corpus:
-        """Make a corpus of lines with white space between words, in memory.
+        """Make a corpus in memory from lines with white space between words.
 
         Parameters
         ----------
         lines : iterable of str
-            A list, a generator, a column of a data set, ... One with line ends inside is several.
+            A list, a generator or a column of a data set. Text with line ends counts as more lines.
         vocabulary, min_count, max_size, unk, lower
             See `read`.
         name : str
@@ -257,12 +258,12 @@ class Corpus:
         unk: bool | None = True,
         name: str = "text",
     ) -> Corpus:
-        """Make a corpus of lists of tokens, in memory; ``<eos>`` ends each.
+        """Make a corpus in memory from lists of tokens; ``<eos>`` ends each list.
 
         Parameters
         ----------
         lines : iterable of iterables of str
-            A token may hold white space. Whole numbers become text: 3 is "3".
+            Tokens may contain white space. Whole numbers are converted to text: 3 becomes "3".
         vocabulary, min_count, max_size, unk
             See `read`.
         name : str
@@ -285,28 +286,28 @@ class Corpus:
         eos: int | str | None = None,
         name: str = "text",
     ) -> Corpus:
-        """Make a corpus of token ids, which are also the ids of its vocabulary, in their order.
+        """Make a corpus from token ids, which are also the ids of its vocabulary.
 
         Parameters
         ----------
         ids : integer array (T,), or iterable of lists or arrays of int
-            One array, whose lines end with `eos`; it is not copied, and stays mapped if it is. Or
-            lines, each of which gets an end unless it has one: a column of a data set, its rows
-            with the key ``"input_ids"``, what a tokenizer returns.
+            One array, whose lines end with `eos`; it is not copied and can be memory-mapped. Or a
+            list of lines; `eos` is appended to a line that does not end with it. Rows of a data set
+            and outputs of a tokenizer are accepted if they have the key ``"input_ids"``.
         labels : sequence of str, length V, or tokenizer, optional
-            Name of each id (default: its digits, up to the largest id). Give them where other texts
-            may have larger ids. A tokenizer has ``get_vocab()``.
+            Name of each id (default: its digits, up to the largest id). Required if other texts may
+            have larger ids. A tokenizer must have a method ``get_vocab``.
         eos : int or str, optional
-            The id that ends lines, or its label (default: that of ``<eos>`` or of the tokenizer's
-            ``eos_token``, else another id behind all others). It is named ``<eos>`` in the
-            vocabulary. An array without it is one line.
+            The id that ends lines, or its label (default: the id of ``<eos>`` or of the
+            ``eos_token`` of the tokenizer, or a new id after all others). The vocabulary names it
+            ``<eos>``. An array without this id is one line.
         name : str
             Name in messages and records.
 
         Raises
         ------
         InputError
-            When ids are not whole numbers, or outside the labels.
+            If ids are not whole numbers, or not ids of the labels.
 
         Examples
         --------
@@ -323,11 +324,11 @@ class Corpus:
         Parameters
         ----------
         text : Corpus, str, path, iterable or array
-            A corpus stays as it is. A name is read (`read`); lines (`from_lines`), lists of tokens
-            (`from_tokens`), and arrays or lists of token ids (`from_ids`) are distinguished by
-            their first element.
+            A corpus is returned unchanged. The name of a file is read with `read`. The first item
+            determines whether an iterable contains lines (`from_lines`), lists of tokens
+            (`from_tokens`) or token ids (`from_ids`, also for arrays).
         vocabulary : Vocabulary, optional
-            Words of the corpus; token ids number them.
+            Vocabulary of the corpus. Token ids are indices of its words.
         """
         if isinstance(text, Corpus):
             return text
@@ -337,13 +338,13 @@ class Corpus:
         if is_table or is_no_list(text) or getattr(text, "shape", None) == ():
             raise InputError(
                 f"a text of type {type(text).__name__}; give a Corpus, the name of a file, lines, "
-                "lists of tokens, or token ids; of a table, give one column"
+                "lists of tokens, token ids, or one column of a table"
             )
-        # Arrays hold token ids; the first token decides for other texts
+        # Arrays contain token ids; the first token determines the type of other texts
         token: object = 0
         if count_axes(text)[0] == 0:
             if not isinstance(text, Sized):
-                text = list(text)  # a generator is read once
+                text = list(text)  # a generator can be read only once
             lines = (line for line in text if not isinstance(line, Sized) or len(line))
             line = next(lines, "")
             if isinstance(line, str):
@@ -364,18 +365,18 @@ class Corpus:
         max_size: int | None,
         unk: bool | None,
     ) -> Corpus:
-        """Return a text over a vocabulary, or over one chosen from its words; refuse both."""
+        """Return a corpus with a given or a selected vocabulary; refuse options for both."""
         if not isinstance(vocabulary, Vocabulary | None):
             kind = type(vocabulary).__name__
             raise InputError(f"a vocabulary of type {kind}; give an hstree.Vocabulary")
         has_options = min_count is not None or max_size is not None or unk is False
         if vocabulary is not None and has_options:
             raise OptionError(
-                "a vocabulary is given, so there is none to choose: drop min_count, max_size, unk"
+                "min_count, max_size and unk select a vocabulary, but one is given; remove them"
             )
         if vocabulary is not None:
             return cls(text, vocabulary)
-        # All types are counted, also outside the vocabulary
+        # All types are counted, independently of the vocabulary
         corpus = cls(text, Vocabulary([EOS], [0], source={}))
         chosen = corpus.select_vocabulary(min_count=min_count, max_size=max_size, unk=unk)
         corpus = corpus.with_vocabulary(chosen)
@@ -392,8 +393,8 @@ class Corpus:
     def counted_vocabulary(self, source: dict[str, object] | None = None) -> Vocabulary:
         """Return the vocabulary with the counts of these lines.
 
-        With a `source`, which is recorded instead of this text, it is in the order that these
-        lines themselves would give its words: by descending count, ties by word.
+        If a `source` is given, it replaces the record of this text, and the words are sorted as if
+        selected from these lines: by descending count, ties by word.
         """
         if source is None:
             return Vocabulary(self.vocabulary.words, self.counts, source=self.record)
@@ -408,7 +409,7 @@ class Corpus:
     def line_starts(self, first: int, stop: int) -> Int64:
         """Return the offsets of the lines of tokens `first` to `stop` - 1, and of their end.
 
-        Lines before `first` without a token are left out.
+        Lines before `first` without a token are omitted.
         """
         starts = self._text.line_start[self.lines[0] : self.lines[1] + 1]
         # From the last line that starts by `first` to the first one that starts at `stop` or later
@@ -417,23 +418,23 @@ class Corpus:
         return np.asarray(starts[first_line : last_line + 1] - starts[0])
 
     def ids(self, positions: slice | Integer = ALL) -> Int32:
-        """Return the ids of the words at some positions (from 0), by default all, as int32.
+        """Return the ids of the words at some positions (default: all) as int32.
 
-        OOV words have the id of ``<unk>``, or -1 where the vocabulary lacks it.
+        OOV words have the id of ``<unk>``, or -1 if the vocabulary does not contain it.
         """
         return self._type_ids[self._types[positions]]
 
     def is_oov(self, positions: slice | Integer = ALL) -> Bool:
-        """Return whether the words at some positions, by default all, are OOV."""
+        """Return whether each word at some positions (default: all) is OOV."""
         return self._is_oov_type[self._types[positions]]
 
     def words(self, positions: slice | Integer = ALL) -> list[str]:
-        """Return the words of the text at some positions, by default all, OOV or not."""
+        """Return the words at some positions (default: all), including OOV words."""
         types = self._text.types
         return [types[number] for number in self._types[positions].tolist()]
 
     def select_lines(self, start: int, stop: int) -> Corpus:
-        """Return lines `start` (from 0) to `stop` - 1; raises InputError if there are none."""
+        """Return lines `start` (from 0) to `stop` - 1. Raises InputError for invalid lines."""
         if not 0 <= start < stop <= self.n_lines:
             has = f"{self.name} has {plural(self.n_lines, 'line')}"
             raise InputError(f"{has}, and none from {start} to {stop}")
@@ -443,9 +444,9 @@ class Corpus:
         return selected
 
     def first_tokens(self, n: int) -> Corpus:
-        """Return the first lines that have at most `n` tokens, but at least one line.
+        """Return the first lines with at most `n` tokens in total, but at least one line.
 
-        Raises OptionError when `n` is not a whole number, 0 or more.
+        Raises OptionError if `n` is not a whole number, 0 or more.
         """
         n = min(checked_count("n", n, 0), self.n_tokens)
         start, stop = self.lines
@@ -457,18 +458,18 @@ class Corpus:
     def splits(self) -> tuple[Corpus, Corpus, Corpus]:
         """Return the training, validation and test split.
 
-        The last tenth of the lines (rounded down) is the test split, the tenth before it the
-        validation split. Raises InputError when there are fewer than ten lines.
+        The last tenth of the lines (rounded down) is the test split, and the tenth before it is the
+        validation split. Raises InputError if there are fewer than ten lines.
         """
         n = self.n_lines
         n_last = n // 10
         if n_last == 0:
             hint = "; eos= of from_ids names the id that ends lines" if n == 1 else ""
             raise InputError(
-                f"{self.name} has {plural(n, 'line')}; a tenth of them is held out, which takes "
-                f"ten or more: give a longer text, or files for validation and test{hint}"
+                f"{self.name} has {plural(n, 'line')}, and splits need ten or more; give a longer "
+                f"text, or files for validation and test{hint}"
             )
-        # Lines, not tokens, so that no sentence is cut
+        # Split at lines, so that no sentence is cut
         bounds = pairwise([0, n - 2 * n_last, n - n_last, n])
         train, valid, test = (self.select_lines(start, stop) for start, stop in bounds)
         return train, valid, test
@@ -478,16 +479,16 @@ class Corpus:
         return Corpus(self._text, vocabulary, self.lines, type_counts=self._type_counts)
 
     def select_words(self) -> Corpus:
-        """Return the same lines without the tokens that a word list cannot name.
+        """Return the same lines without the tokens that have no id in the vocabulary.
 
-        Where the vocabulary lacks ``<eos>``, these are line ends, and words outside the vocabulary
-        if it lacks ``<unk>`` too. A progress display says how many words are left out. The ids of
-        the others are a copy in memory. A vocabulary with ``<eos>`` names all tokens.
+        If the vocabulary does not contain ``<eos>``, line ends are removed, and also OOV words if
+        it does not contain ``<unk>``. A progress display shows the number of removed words. The
+        other ids are copied in memory. With ``<eos>``, the corpus is returned unchanged.
         """
         text = self._text
         if self.vocabulary.eos is not None or EOS not in text.types:
             return self
-        # (types,) whether tokens of each type stay
+        # (types,) whether tokens of each type are kept
         is_kept = self._type_ids >= 0
         is_kept[text.types.index(EOS)] = False
         counts = np.where(is_kept, self._type_counts, 0)
@@ -497,11 +498,11 @@ class Corpus:
             return self
         if n_left_out:
             progress.say(
-                f"{self.name}: {n_left_out:,} of {self.n_tokens - n_ends:,} words are not among "
-                "the labels, which hold no <unk>; they are left out"
+                f"{self.name}: {n_left_out:,} of {self.n_tokens - n_ends:,} words are left out: "
+                "they are not among the labels, which do not include <unk>"
             )
 
-        # The offsets of these lines among the tokens that stay; other lines are empty
+        # Offsets of these lines among the kept tokens; all other lines are empty
         stays = is_kept[self._types]
         line_start = np.zeros_like(text.line_start)
         start, stop = self.lines
@@ -518,16 +519,16 @@ class Corpus:
         max_size: int | None = None,
         unk: bool | None = None,
     ) -> Vocabulary:
-        """Choose a vocabulary from the words of these lines; see `Vocabulary.from_counts`.
+        """Select a vocabulary from the words of these lines; see `Vocabulary.from_counts`.
 
-        Progress displays say how many words become ``<unk>`` where no `min_count` is given.
+        Without `min_count`, a progress display shows the number of words mapped to ``<unk>``.
         """
-        # The types that occur in these lines, and their counts
+        # Types that occur in these lines, and their counts
         present = self._type_counts > 0
         types = self._text.types if present.all() else list(compress(self._text.types, present))
         counts = self._type_counts[present]
         if min_count is None:
-            # A line about the words that become <unk> without an option that says so
+            # Report the words that are mapped to <unk> by default
             min_count = automatic_count(types, counts, unk)
             is_rare = counts < min_count
             if EOS in types:
@@ -549,7 +550,7 @@ class Corpus:
 
 
 def _source_record(source: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
-    """Return the source of a text, with that of its vocabulary unless this is the same text."""
+    """Return the source of a text, with that of its vocabulary if it is another text."""
     is_same = {**words, "lines": source["lines"]} == source
     if is_same or collect_sources([source, words]) == collect_sources(source):
         return source
@@ -557,9 +558,9 @@ def _source_record(source: dict[str, Any], words: dict[str, Any]) -> dict[str, A
 
 
 def corpus_address(corpus: Corpus) -> tuple[Any, ...]:
-    """Return the values from which `open_corpus` makes the same corpus in another process.
+    """Return values from which `open_corpus` makes the same corpus in another process.
 
-    These are names and words, without the arrays of the text; a text in memory is sent itself.
+    The values are names and words, without the arrays of the text. A text in memory is included.
     """
     text = corpus._text
     is_in_memory = text.entry == Path()
@@ -568,7 +569,7 @@ def corpus_address(corpus: Corpus) -> tuple[Any, ...]:
 
 
 def open_corpus(address: tuple[Any, ...]) -> Corpus:
-    """Return the corpus of an address."""
+    """Return the corpus for a value of `corpus_address`."""
     text, vocabulary, lines = address
     if not isinstance(text, EncodedText):
         text = encoded_again(*text)

@@ -1,14 +1,14 @@
 r"""Texts as type ids, encoded in one pass and kept in the cache folder.
 
 A type is a distinct word. Types are numbered in order of first occurrence, independently of any
-vocabulary (`hstree.data.corpus`). An encoded text is three files of the cache folder, named by the
-hash of its source: the arrays ``KEY.ids`` and ``KEY.line_start``, and ``KEY.json``. The arrays are
-memory-mapped, so that a corpus may be larger than memory and opens in constant time.
+vocabulary (`hstree.data.corpus`). An encoded text consists of three files in the cache folder,
+named by the hash of its source: the arrays ``KEY.ids`` and ``KEY.line_start``, and ``KEY.json``.
+The arrays are memory-mapped, so that a corpus can be larger than memory and opens in constant time.
 
 Words are separated by ASCII white space (space, tab, carriage return, vertical tab, form feed), as
-in word2vec, fastText and awk: a no-break space is part of its word. Lines end at ``\n`` alone.
-Every line, an empty one too, ends with ``<eos>``; a last line without ``\n`` is a line, and no
-line follows a last ``\n``.
+in word2vec, fastText and awk: a no-break space is part of a word. Only ``\n`` ends a line. Every
+line, including empty lines, ends with ``<eos>``. The last line may lack its ``\n``, and no line
+follows a final ``\n``.
 """
 
 import functools
@@ -35,7 +35,7 @@ from hstree.errors import FileFormatError, InputError
 _ID = np.dtype("<i4")
 _START = np.dtype("<i8")
 _EOS_TYPE = 0
-#: Numbers that are counted at a time, or more where there are more types.
+#: Minimum number of ids that are counted at a time.
 _BLOCK = 1 << 18
 # NUL marks line ends among the words of a block; no text contains it (`strict_text`).
 _LINE_END = b"\0"
@@ -45,7 +45,7 @@ class _Description(msgspec.Struct):
     """The JSON file of an encoded text."""
 
     sha256: str
-    types: str  #: with spaces between them; one string takes a fraction of the memory of a list
+    types: str  #: types separated by spaces, which takes less memory than a list
     counts: bytes  #: int64 array (types,), little-endian
     format: Literal[6]
 
@@ -61,8 +61,8 @@ class EncodedText:
     counts: Int64  #: (types,), occurrences of each type
     ids: Integer  #: (T,), index into `types` of each token
     line_start: Int64  #: (L + 1,), offsets of the lines in `ids`; each line ends with ``<eos>``
-    entry: Path = Path()  #: its files in the cache folder, without their endings; "." in memory
-    location: str | list[str] = ""  #: what its source is opened by in another process
+    entry: Path = Path()  #: path of its cache files without endings; "." for a text in memory
+    location: str | list[str] = ""  #: name by which another process can open the source
 
 
 def encode(
@@ -71,16 +71,16 @@ def encode(
     lower: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> EncodedText:
-    """Encode a text, or open the encoded text that an earlier run left in the folder `cache`.
+    """Encode a text, or open the encoded text that is already in the folder `cache`.
 
     The default folder is ``$HSTREE_CACHE``, else ``$XDG_CACHE_HOME/hstree``, else
-    ``~/.cache/hstree``. Where it is read-only, a temporary folder is used instead, which is removed
-    when the program ends. If `lower`, every word is lower-cased. O(tokens) time; O(types) memory.
-    Raises InputError when the text is empty, unreadable or not UTF-8, and FileFormatError
-    when the disk of the cache folder is full.
+    ``~/.cache/hstree``. If it is read-only, a temporary folder is used, which is removed when the
+    program ends. If `lower`, every word is converted to lower case. O(tokens) time, O(types)
+    memory. Raises InputError if the text is empty, unreadable or not UTF-8, and FileFormatError if
+    the disk of the cache folder is full.
     """
     name = f"{source.key()}{'-lower' if lower else ''}"
-    # Encoded by an earlier run, in the folder or in the temporary folder of this process
+    # Open the text of an earlier run from the cache folder, or from the temporary folder
     entry = cache_folder(cache) / name
     text = _open_entry(entry, source.name, lower)
     if text is None and not is_writable(entry.parent):
@@ -99,16 +99,19 @@ def encode(
 def encoded_again(
     entry: Path, name: str, location: str | list[str], sha256: str, lower: bool
 ) -> EncodedText:
-    """Return a text that another process has encoded, from its cache folder or from the own one.
+    """Return a text that another process has encoded, from either process's cache folder.
 
-    Where neither has it, the text itself is read here; raises InputError if that is another one.
+    If neither folder contains it, the text itself is encoded. Raises InputError if this is a
+    different text.
     """
     text = _open_entry(entry, name, lower)
     if text is None and location == "-":
         raise InputError("another machine cannot read standard input; give the text as a file")
     text = text or encode(open_source(location, text=True), lower=lower)
     if text.sha256 != sha256:
-        raise InputError(f"{location} is another text here than where the jobs come from; copy it")
+        raise InputError(
+            f"{location} differs from the text of the process that sends the jobs; copy it here"
+        )
     return replace(text, location=location)
 
 
@@ -119,7 +122,7 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 class Encoder:
-    """Numbers of words in the order of their first occurrences, ``<eos>`` first."""
+    """Numbering of words in the order of their first occurrence, with ``<eos>`` first."""
 
     def __init__(self, name: str, *, lower: bool = False) -> None:
         self.n_tokens = 0
@@ -131,7 +134,7 @@ class Encoder:
         self._numbers = defaultdict(count(_EOS_TYPE + 1).__next__, known)
 
     def encode(self, blocks: Iterator[bytes]) -> Iterator[tuple[Int32, Int64]]:
-        """Yield the ids of whole words, and the offsets behind the ends of their lines."""
+        """Yield the ids of words, and the offsets of the ends of their lines."""
         for block, text in whole_words(self._name, blocks, self._digest):
             data = text.lower().encode() if self._lower else block
             words = data.replace(b"\n", b" " + _LINE_END + b" ").split()
@@ -149,18 +152,18 @@ class Encoder:
 
     @property
     def types(self) -> str:
-        """All words so far, by number, with spaces between them."""
+        """All words so far, in order of their numbers, separated by spaces."""
         return b" ".join(word for word in self._numbers if word != _LINE_END).decode()
 
 
 def whole_words(name: str, blocks: Iterator[bytes], digest: Any) -> Iterator[tuple[bytes, str]]:
-    """Yield the blocks of a text cut between words, as bytes and decoded; the last ends its line.
+    """Yield a text in blocks of whole words, as bytes and decoded; the last block ends its line.
 
     `digest` is updated with each block. Raises InputError for bytes that are not UTF-8 text.
     """
     # The beginning of a word, which continues in the next block
     rest = b""
-    # Lines and bytes before the piece, for messages
+    # Number of the line and of the bytes before the piece, for messages
     line = 1
     n_bytes = 0
     ends_line = True
@@ -190,7 +193,7 @@ def whole_words(name: str, blocks: Iterator[bytes], digest: Any) -> Iterator[tup
 
 
 def count_ids(ids: Integer, n_types: int) -> Int64:
-    """Count the ids of a text, some of them at a time: int64 (types,)."""
+    """Return the count (types,) of each id as int64."""
     counts = np.zeros(n_types, np.int64)
     size = max(_BLOCK, n_types)
     for first in range(0, len(ids), size):
@@ -206,17 +209,17 @@ def _paths(entry: Path) -> list[Path]:
 
 
 def _write(entry: Path, source: Source, lower: bool) -> None:
-    """Encode `source` in one pass; the files are put in place when complete."""
+    """Encode a source in one pass; the files appear when they are complete."""
     encoder = Encoder(source.name, lower=lower)
     ids_path, start_path, description_path = _paths(entry)
     try:
-        # Renamed in reverse order: the description appears after the arrays
+        # Files are renamed in reverse order: the description appears after the arrays
         with (
             replacing(description_path) as description_file,
             replacing(start_path) as start_file,
             replacing(ids_path) as ids_file,
         ):
-            # The ids of all tokens, and where lines start: at 0, then at the end of each line
+            # The ids of all tokens, and the line starts: 0, then the end of each line
             start_file.write(np.zeros(1, _START).data)
             for ids, ends in encoder.encode(source.blocks()):
                 ids_file.write(ids.data)
@@ -241,7 +244,7 @@ def _write(entry: Path, source: Source, lower: bool) -> None:
 
 
 def _open_entry(entry: Path, name: str, lower: bool) -> EncodedText | None:
-    """Open an encoded text; None if there is none, or its files do not fit each other."""
+    """Open an encoded text; return None if there is none or its files are inconsistent."""
     ids_path, start_path, description_path = _paths(entry)
     try:
         description = read_json(description_path, _Description)
@@ -251,7 +254,7 @@ def _open_entry(entry: Path, name: str, lower: bool) -> EncodedText | None:
     except (FileFormatError, OSError, ValueError):
         return None
 
-    # Compare the sizes alone, since reading all ids takes as long as the text
+    # Compare only the sizes: reading all ids would take as long as reading the text
     types = description.types.split(" ")
     if len(types) != len(counts) or not len(ids) == counts.sum() == line_start[-1]:
         return None

@@ -1,4 +1,4 @@
-"""Files of fastText: one text per line, with its labels as words that begin with ``__label__``."""
+"""fastText files: one text per line, whose labels are words that begin with ``__label__``."""
 
 import os
 from itertools import chain
@@ -11,14 +11,14 @@ from hstree.data.multilabel import SampleFile, indicate_lists, parse_train_and_t
 from hstree.errors import InputError
 
 PREFIX = "__label__"
-#: Words of a text: letters, digits and underscores, in lower case.
+#: A word in a text: letters, digits and underscores, in lower case.
 WORD = r"\w+"
 
 
 class TextData(NamedTuple):
     """Texts and their labels."""
 
-    X: Any  #: CSR array of float32 (N, D), how often each word occurs
+    X: Any  #: CSR array of float32 (N, D), number of occurrences of each word
     Y: Any  #: CSR array (N, L), 1 for each label of a text
     labels: list[list[str]]  #: labels of each text, without their prefix
     words: Array  #: (D,) the words of the training texts
@@ -27,10 +27,10 @@ class TextData(NamedTuple):
 def read_train_and_test(
     train: str | os.PathLike[str], test: str | os.PathLike[str]
 ) -> tuple[Any, Any]:
-    """Read two files of samples as `TextData` if the first is of fastText, else `MultilabelData`.
+    """Read two files of samples as `TextData` if the first is a fastText file, or `MultilabelData`.
 
-    They may be packed (.gz, .xz, .bz2, .zst). Raises InputError when a file cannot be read, and as
-    `count_words` and `parse_train_and_test`.
+    They can be compressed (.gz, .xz, .bz2, .zst). Raises InputError if a file cannot be read; see
+    also `count_words` and `parse_train_and_test`.
     """
     files = (train, read_unpacked(train)), (test, read_unpacked(test))
     parse = count_words if is_fasttext(files[0][1]) else parse_train_and_test
@@ -38,16 +38,15 @@ def read_train_and_test(
 
 
 def is_fasttext(text: bytes) -> bool:
-    """Return whether a text has a label of fastText in any line."""
+    """Return whether a text contains a fastText label."""
     return PREFIX.encode() in text
 
 
 def parse_fasttext(file: SampleFile) -> tuple[list[str], list[list[str]]]:
-    """Return the texts of a file of fastText and the labels of each.
+    """Return the texts in a fastText file, and the labels of each text.
 
-    Labels may be anywhere in a line, and a line may have none. Empty lines are skipped.
-
-    Raises InputError when the file is not UTF-8, or no line has a label.
+    Labels can be anywhere in a line, and a line may have no label. Empty lines are skipped. Raises
+    InputError if the file is not UTF-8, or if no line has a label.
     """
     texts = []
     labels = []
@@ -61,13 +60,12 @@ def parse_fasttext(file: SampleFile) -> tuple[list[str], list[list[str]]]:
 
 
 def count_words(train: SampleFile, test: SampleFile) -> tuple[TextData, TextData]:
-    """Return two files of fastText as counts of the words of the first.
+    """Convert two fastText files to counts of the words in the first file.
 
-    The columns of labels are those of the training texts, ascending, then the other ones.
-
-    Raises InputError as `parse_fasttext`, and when no training text has a word.
+    The columns of labels are the training labels in ascending order, then the other labels. Raises
+    InputError in the same cases as `parse_fasttext`, and if no training text has a word.
     """
-    # which metrics and label trees do not need
+    # Metrics and label trees do not need this import
     from sklearn.feature_extraction.text import CountVectorizer
 
     parsed = [parse_fasttext(file) for file in (train, test)]

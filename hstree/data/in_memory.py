@@ -1,6 +1,6 @@
-"""Texts that a program has, as type ids: lines, lists of tokens, and token ids.
+"""Encoding of texts in memory: lines, lists of tokens, and token ids.
 
-They are not kept in the cache folder. An array of ids stays as it is, memory-mapped too.
+They are not stored in the cache folder. An array of ids is not copied and can be memory-mapped.
 """
 
 import hashlib
@@ -27,24 +27,24 @@ _LINES = 4096
 _IDS = 1 << 20
 #: Column of token ids in the data sets of Hugging Face.
 _INPUT_IDS = "input_ids"
-#: Without labels, ids are below the larger of this and ten times their number.
+#: Without labels, ids must be below this or below ten times the number of tokens.
 _MOST_UNNAMED = 1 << 20
-#: Without labels, the id that ends lines is below this.
+#: Without labels, the id that ends lines must be below this.
 _MOST_EOS = 1 << 24
 
 
 def iterated(lines: Iterable[T], name: str) -> Iterator[T]:
-    """Iterate over lines; InputError if they are no list, such as one text or a set."""
+    """Iterate over lines. Raises InputError for anything but a list, such as one text or a set."""
     if is_no_list(lines):
         raise InputError(
-            f"{name} of type {type(lines).__name__}; give a list of lines (a file is read by "
-            "`Corpus.read`)"
+            f"{name} of type {type(lines).__name__}; give a list of lines (`Corpus.read` reads a "
+            "file)"
         )
     return iter(lines)
 
 
 def encode_lines(lines: Iterable[str], name: str, *, lower: bool = False) -> EncodedText:
-    """Encode lines of text; the hash is that of a file of them."""
+    """Encode lines of text; the hash is that of a file with these lines."""
     encoder = Encoder(name, lower=lower)
     pieces = list(encoder.encode(_blocks(lines, name)))
     ids = np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in pieces)])
@@ -53,12 +53,12 @@ def encode_lines(lines: Iterable[str], name: str, *, lower: bool = False) -> Enc
 
 
 def _blocks(lines: Iterable[str], name: str) -> Iterator[bytes]:
-    """Yield the text of lines, some at a time; one of several lines is each of them."""
+    """Yield the text of lines, many at a time; an item with line ends counts as more lines."""
     n_lines = 0
     rest = iterated(lines, name)
     with progress.task(f"reading {name}", unit="lines") as task:
         while block := list(islice(rest, _LINES)):
-            # A check without a loop in Python; the loop only names the line
+            # Check all types without a Python loop; a loop only finds the wrong line
             if not all(map(str.__instancecheck__, block)):
                 at = next(i for i, line in enumerate(block) if not isinstance(line, str))
                 raise InputError(
@@ -72,9 +72,10 @@ def _blocks(lines: Iterable[str], name: str) -> Iterator[bytes]:
 
 
 def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedText:
-    """Encode lists of tokens, which may hold white space; whole numbers become text.
+    """Encode lists of tokens, which may contain white space; whole numbers become text.
 
-    Where no token holds white space, the hash is that of a file with spaces between them.
+    If no token contains white space, the hash is that of a file with the tokens separated by
+    spaces.
     """
     # An unknown token gets the next number
     numbers = defaultdict[Any, int](count(1).__next__, {EOS: 0})
@@ -87,14 +88,15 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
         for number, line in enumerate(block, len(lengths) + 1):
             if is_no_list(line):
                 raise InputError(
-                    f"{name}: line {number} is of type {type(line).__name__}, no list of tokens; "
-                    "`Corpus.from_lines` takes lines, `from_ids` ids; of a table, give one column"
+                    f"{name}: line {number} is of type {type(line).__name__}, not a list of "
+                    "tokens; use `Corpus.from_lines` for lines and `from_ids` for ids, and one "
+                    "column of a table"
                 )
         ended_lines = [[*line, EOS] for line in block]
         lengths += map(len, ended_lines)
         tokens = list(chain.from_iterable(ended_lines))
 
-        # (t,) numbers of the tokens; TypeError for values that cannot be keys of a dict
+        # (t,) numbers of the tokens; values that cannot be keys of a dict raise TypeError
         try:
             ids = np.fromiter(map(numbers.__getitem__, tokens), np.int32, len(tokens))
         except TypeError as error:
@@ -102,15 +104,15 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
         blocks.append(ids)
         types += as_words(list(islice(numbers, len(types), None)), "token")
 
-        # The hash of the lines as text, without their ends
+        # The hash is that of the lines as text, without <eos>
         words = map(types.__getitem__, ids.tolist())
         text = "".join(f"{' '.join(list(islice(words, len(line)))[:-1])}\n" for line in ended_lines)
         digest.update(text.encode("utf-8", "surrogatepass"))
 
     if len({isinstance(token, str) for token in islice(numbers, 1, None)}) > 1:
         raise InputError(
-            f"{name}: tokens are text and numbers; give all as one of them, and (word, count) "
-            "pairs as a dict of counts"
+            f"{name}: tokens are both text and numbers; give all as one type, and pairs of words "
+            "and counts as a dict"
         )
     all_ids = np.concatenate(blocks)
     if any(word.split() != [word] for word in types):
@@ -119,9 +121,9 @@ def encode_tokens(lines: Iterable[Iterable[str | int]], name: str) -> EncodedTex
 
 
 def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> EncodedText:
-    """Encode token ids, one array or a list of lines; see `Corpus.from_ids`.
+    """Encode token ids, given as one array or as a list of lines; see `Corpus.from_ids`.
 
-    The type of an id is its label, or its digits; that of `eos` is ``<eos>``.
+    The type of an id is its label, or its digits. The type of `eos` is ``<eos>``.
     """
     if hasattr(labels, "get_vocab"):
         eos = getattr(labels, "eos_token", None) if eos is None else eos
@@ -146,12 +148,12 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
     n_ids = max(_MOST_UNNAMED, 10 * len(array)) if types is None else len(types)
     if lowest < 0 or largest >= n_ids:
         raise InputError(
-            f"{name} has ids from {lowest} to {largest}; they are from 0 to {n_ids - 1:,}, padding "
-            "is left out; number others from 0 (`numpy.unique` does), give labels, or give them as "
-            "tokens to `Corpus.from_tokens`"
+            f"{name} has ids from {lowest} to {largest}; they must be from 0 to {n_ids - 1:,}, "
+            "without padding; number other ids from 0 (as `numpy.unique` does), give labels, or "
+            "use `Corpus.from_tokens`"
         )
 
-    # The names of the ids; without an end among them, the next id ends lines
+    # The names of the ids; if none of them ends lines, the next id does
     if types is None:
         n_types = max(largest, -1 if eos is None else eos) + 1
         types = [str(number) for number in range(n_types)]
@@ -165,7 +167,7 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
     types[eos : eos + 1] = [EOS]
     counts = count_ids(array, len(types))
 
-    # The hash of the ids, and the offsets behind those that end lines
+    # The hash of the ids, and the offsets of the ends of lines
     digest = hashlib.sha256()
     ends = list[Int64]()
     for first in range(0, len(array), _IDS):
@@ -177,7 +179,7 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
     if is_flat:
         start = np.unique(np.concatenate([[0], *ends, [len(array)]]))
     else:
-        # (L,) lines whose end is missing and inserted
+        # (L,) whether the end of each line is missing and must be inserted
         stop = np.cumsum(length)
         is_open = (length == 0) | (array[np.maximum(stop, 1) - 1] != eos)
         if eos > np.iinfo(array.dtype).max:
@@ -191,7 +193,7 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
 
 
 def _token_names(token_ids: Mapping[str, int]) -> list[str]:
-    """Return the token of each id, in their order; an id without a token is named by the id.
+    """Return the token of each id, in order; an id without a token gets a name.
 
     Raises InputError when there is no token, or an id is not a whole number from 0.
     """
@@ -209,7 +211,7 @@ def _token_names(token_ids: Mapping[str, int]) -> list[str]:
 
 
 def _end_id(eos: int | str | None, types: list[str] | None) -> int | None:
-    """Return the id that ends lines: a given one, that of a given label, or that of ``<eos>``."""
+    """Return the id that ends lines: a given id, the id of a given label, or that of ``<eos>``."""
     label = EOS if eos is None else eos
     if types is not None and isinstance(label, str) and label in types:
         return types.index(label)
@@ -227,7 +229,7 @@ def _end_id(eos: int | str | None, types: list[str] | None) -> int | None:
 def _encoded(
     name: str, sha256: str, types: list[str], ids: Int32, start: Int64, lower: bool = False
 ) -> EncodedText:
-    """Return the text of these ids and offsets of lines; InputError if it is empty."""
+    """Return the text with these ids and line offsets. Raises InputError if it is empty."""
     if not len(ids):
         raise InputError(f"{name} is empty; give at least one line")
     counts = np.bincount(ids, minlength=len(types))
@@ -239,7 +241,7 @@ def _concatenate(lines: Any, name: str) -> tuple[Array, Int64]:
     try:
         lines = [_row_ids(line) for line in lines]
         length = np.fromiter(map(len, lines), np.int64, len(lines))
-        # Lists are chained, so that one array is made of all; arrays are joined
+        # Chaining lists before conversion is faster than converting each; arrays are joined
         if all(isinstance(line, list | tuple) for line in lines):
             return as_array(list(chain.from_iterable(lines)), name), length
         arrays = [as_array(line, name) for line in lines if len(line)]
@@ -249,7 +251,7 @@ def _concatenate(lines: Any, name: str) -> tuple[Array, Int64]:
 
 
 def _row_ids(row: Any) -> Any:
-    """Return the ids in a row of a data set or in a tokenizer's result; other values unchanged."""
+    """Return the ids in a row of a data set or an output of a tokenizer, or the row itself."""
     return row[_INPUT_IDS] if isinstance(row, Mapping) and _INPUT_IDS in row else row
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 def free_memory() -> int:
-    """Return the bytes of memory that new arrays may take; a huge number where it is not known.
+    """Return the bytes of memory that are available for new arrays; a huge number if unknown.
 
-    That is what the system has left for programs, and at most what a container has.
+    This is the memory that is available on the system, limited by that of the container.
     """
     free = [sys.maxsize]
-    with suppress(OSError, ValueError, AttributeError):  # no such thing on Windows
+    with suppress(OSError, ValueError, AttributeError):  # Windows
         free.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with suppress(OSError, ValueError, IndexError):  # Linux, including caches that can be freed
+    with suppress(OSError, ValueError, IndexError):  # Linux, including memory in caches
         kib = Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]
         free[1:] = [int(kib) << 10]
     with suppress(OSError, ValueError):  # "max" where there is no limit
@@ -25,7 +25,7 @@ def free_memory() -> int:
 
 
 def peak_memory() -> int:
-    """Return the maximum memory of this process so far, in bytes; 0 if it is not known."""
+    """Return the peak memory of this process in bytes; 0 if it is unknown."""
     try:
         import resource
     except ImportError:  # Windows

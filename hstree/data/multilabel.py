@@ -1,9 +1,9 @@
-"""Text form of extreme classification: samples with features and labels.
+"""Text format of extreme classification: samples with features and labels.
 
-The first line is ``N D L``: the numbers of samples, features and labels. A line for each sample
-follows, ``label,label feature:value ...``, with labels and features numbered from 0, the features
-of a sample in ascending order. Files of napkinXC and LIBSVM have no line ``N D L``. scikit-learn
-parses and formats the lines.
+The first line is ``N D L``: the numbers of samples, features and labels. One line per sample
+follows, ``label,label feature:value ...``. Labels and features are numbered from 0, and the
+features of a sample are in ascending order. Files of napkinXC and LIBSVM have no line ``N D L``.
+scikit-learn parses and formats the lines.
 """
 
 import io
@@ -22,13 +22,13 @@ from hstree._text import one_line, plural, quoted
 from hstree.data.arrays import as_table
 from hstree.errors import InputError, naming
 
-#: The path of a file of samples, and its content, unpacked.
+#: The path of a file of samples, and its uncompressed content.
 SampleFile = tuple[str | os.PathLike[str], bytes]
 
-#: Maximum number of features or labels, which int32 numbers.
+#: Maximum number of features or labels: their ids are int32.
 MAX_COLUMNS = 2**31 - 1
 _SIZES = re.compile(rb"\s*(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s*")
-#: Lines of samples without labels and features, which scikit-learn skips.
+#: Lines without labels and features, which scikit-learn skips.
 _EMPTY_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
 
 
@@ -40,13 +40,11 @@ class MultilabelData(NamedTuple):
 
 
 def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
-    """Read a file of the text form, which may be packed (.gz, .xz, .bz2, .zst).
+    """Read a file in the text format, which may be compressed (.gz, .xz, .bz2, .zst).
 
-    Without a first line of sizes, the largest numbers in the file give the numbers of features and
-    labels.
-
-    Raises InputError when the file cannot be read, a line is not of the form, or the numbers of the
-    first line are not those of the others.
+    Without a first line of sizes, the largest ids in the file determine the numbers of features and
+    labels. Raises InputError if the file cannot be read, if a line has a wrong format, or if the
+    first line contradicts the others.
     """
     return _parse_file((path, read_unpacked(path)))[0]
 
@@ -56,8 +54,8 @@ def parse_train_and_test(
 ) -> tuple[MultilabelData, MultilabelData]:
     """Parse two files of samples with the same features and labels, as `read_multilabel` does.
 
-    A file without a first line of sizes has the sizes of the other file. Where both have none, the
-    larger numbers hold for both. Also raises InputError when the sizes differ.
+    A file without a first line of sizes gets the sizes of the other file. If neither file has one,
+    the larger numbers are used for both. Also raises InputError if the sizes differ.
     """
     files = [_parse_file(train), _parse_file(test)]
     # (features, labels) of each file, by its first line or its largest numbers
@@ -68,7 +66,7 @@ def parse_train_and_test(
             (d_train, v_train), (d, v) = sizes
             raise InputError(
                 f"{test[0]} has {plural(d, 'feature')} and {plural(v, 'label')}, {train[0]} has "
-                f"{d_train:,} and {v_train:,}; both need the same"
+                f"{d_train:,} and {v_train:,}; both files need the same numbers"
             )
         data.X.resize((data.X.shape[0], n_features))
         data.Y.resize((data.Y.shape[0], n_labels))
@@ -76,7 +74,7 @@ def parse_train_and_test(
 
 
 def _parse_file(file: SampleFile) -> tuple[MultilabelData, bool]:
-    """Parse a file of the text form; also return whether its first line has sizes."""
+    """Parse a file in the text format; also return whether its first line contains sizes."""
     path, text = file
     first_line, _, samples = text.partition(b"\n")
     sizes = _SIZES.fullmatch(first_line)
@@ -91,7 +89,7 @@ def _parse_file(file: SampleFile) -> tuple[MultilabelData, bool]:
         X: Any = scipy.sparse.csr_array(matrix)
         X.eliminate_zeros()
         n_samples = len(labels)
-        # (pairs,) labels of all samples, one sample after the other
+        # (pairs,) labels of all samples, sample by sample
         label = np.array(list(chain.from_iterable(labels)), np.float64)
         start = offsets(np.fromiter(map(len, labels), np.int64, n_samples))
 
@@ -147,18 +145,17 @@ def _refuse(is_wrong: Bool, values: Array, start: Integer, line: int, noun: str,
 
 
 def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
-    """Write features X (N, D) and labels Y (N, L), arrays or sparse, in the text form.
+    """Write features X (N, D) and labels Y (N, L), dense or sparse, in the text format.
 
-    Values are rounded to float32, as `read_multilabel` reads them.
-
-    Raises InputError when there is no sample, X has a number that is not finite in float32, or Y
-    one that is not 0 or 1.
+    Values are rounded to float32, which `read_multilabel` returns. Raises InputError if there are
+    no samples, if a value of X is not finite as float32, or if a value of Y is not 0 or 1.
     """
     X = canonical_csr(as_table(X, "X"))
     Y = indicator(as_table(Y, "Y"), "Y")
     if not X.shape[0] == Y.shape[0] > 0:
         raise InputError(
-            f"X has {X.shape[0]} samples and Y {Y.shape[0]}; give labels for each, and one or more"
+            f"X has {X.shape[0]} samples and Y {Y.shape[0]}; both need the same number, at least "
+            "one"
         )
     with np.errstate(over="ignore"):  # refused below
         values = X.data.astype(np.float32)
@@ -170,14 +167,14 @@ def write_multilabel(path: str | os.PathLike[str], X: Any, Y: Any) -> None:
         for i in range(X.shape[0]):
             here = slice(X.indptr[i], X.indptr[i + 1])
             pairs = zip(X.indices[here].tolist(), values[here].tolist(), strict=True)
-            # nine digits give the same float32 back
+            # Nine digits identify a float32
             features = " ".join(f"{feature}:{value:.9g}" for feature, value in pairs)
             labels = ",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()))
             file.write(f"{labels} {features}\n".encode())
 
 
 def indicate_lists(lists: Sequence[Iterable[Any]], labels: Iterable[Any]) -> Any:
-    """Return lists of labels, of distinct `labels`, as a CSR array of int8 (n, V) of 0 and 1."""
+    """Convert lists of labels to a CSR array (n, V) of 0 and 1, with a column per label."""
     numbers = {label: number for number, label in enumerate(labels)}
     rows = [[numbers[label] for label in row] for row in lists]
     start = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
@@ -185,7 +182,7 @@ def indicate_lists(lists: Sequence[Iterable[Any]], labels: Iterable[Any]) -> Any
 
 
 def _indicate(label: Array, start: Int64, n_labels: int) -> Any:
-    """Return labels as a CSR array of 0 and 1; those of samples begin at `start` (n + 1,)."""
+    """Convert label ids to a CSR array of 0 and 1; `start` (n + 1,) has the offsets of samples."""
     ones = np.ones(len(label), np.int8)
     Y = scipy.sparse.csr_array(
         (ones, label.astype(np.int32), start), shape=(len(start) - 1, n_labels)
@@ -196,15 +193,13 @@ def _indicate(label: Array, start: Int64, n_labels: int) -> Any:
 
 
 def indicator(y: Any, name: str) -> Any:
-    """Return labels (n, V) as a canonical CSR array that stores a 1 for each.
+    """Return labels (n, V) as a canonical CSR array whose stored values are all 1.
 
-    Duplicate entries are summed. Raises InputError, which calls them `name`, when a value is not 0
-    or 1.
+    Duplicate entries are summed. Raises InputError, which calls the labels `name`, if a value is
+    not 0 or 1.
     """
     Y = canonical_csr(y)
     if not (Y.data == 1).all():
         wrong = Y.data[Y.data != 1][0]
-        raise InputError(
-            f"{name} has the value {wrong}; it must be 1 for each label of a sample, else 0"
-        )
+        raise InputError(f"{name} has the value {wrong}; values must be 0 or 1")
     return Y

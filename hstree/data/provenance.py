@@ -1,9 +1,9 @@
-"""Provenance: the texts, and their lines, that something was made from.
+"""Provenance: records of the texts and lines from which an object was made.
 
-A record is a list of objects ``{"lines": [first, stop], "name": ..., "sha256": ...}``: the hash of
-the whole uncompressed text, the first line, counted from 0, and the one after the last. Tree files,
-models, vocabularies and vectors carry such records (`word_files` writes them into the first line
-of its files); a test split is compared with them.
+A record is a list of objects ``{"lines": [first, stop], "name": ..., "sha256": ...}``: the first
+line, counted from 0, the line after the last, and the hash of the whole uncompressed text. Tree
+files, models, vocabularies and vectors contain such records, which `word_files` writes in the first
+line of its files. A test split is compared with them.
 """
 
 from typing import Any
@@ -12,11 +12,12 @@ Text = dict[str, Any]
 
 
 def collect_sources(record: object) -> list[Text]:
-    """List the texts and lines that a record contains, at any depth.
+    """List the texts and lines in a record, at any depth.
 
-    A record is JSON values, such as a tree's meta["input"]; every object in it with a ``sha256``
-    and two ``lines`` is a text. The result has ``lines``, ``name`` and ``sha256`` of each, sorted
-    by name and line; overlapping or adjacent lines of one text are one entry. Idempotent.
+    A record consists of JSON values, such as meta["input"] of a tree. Every object in it with a
+    ``sha256`` and two ``lines`` is a text. The result has the ``lines``, ``name`` and ``sha256`` of
+    each text, sorted by name and line. Overlapping or adjacent lines of a text are merged. The
+    function is idempotent.
 
     Examples
     --------
@@ -36,10 +37,10 @@ def collect_sources(record: object) -> list[Text]:
             match value:
                 case {"sha256": str(sha256), "lines": [int(start), int(stop)]} if 0 <= start < stop:
                     name = value.get("name") if isinstance(value.get("name"), str) else "a text"
-                    # without characters that UTF-8 cannot encode
+                    # Escape characters that UTF-8 cannot encode
                     name = str(name).encode("utf-8", "backslashreplace").decode()
                     parts.add((name, sha256, start, stop))
-    # Overlapping and adjacent lines are sorted one after the other
+    # Merge overlapping and adjacent lines, which are neighbours after sorting
     texts: list[Text] = []
     for name, sha256, start, stop in sorted(parts):
         last = texts[-1] if texts else {}

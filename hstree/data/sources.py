@@ -1,7 +1,7 @@
-"""Sources of text: files, folders of them, standard input, NLTK corpora and the built-in text.
+"""Sources of text: files, folders, standard input, NLTK corpora and the built-in text.
 
-A source yields the bytes of a text, and a key that changes whenever the text may have changed.
-`encoding` turns the bytes into words.
+A source yields the bytes of a text, and a key that changes if the text may have changed. `encoding`
+splits the bytes into words.
 """
 
 import hashlib
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
     from hstree.data.builtin import PythonDocs
 
 BLOCK_BYTES = 1 << 20
-#: Name of the text that ``-`` is.
+#: Name of the text that ``-`` means.
 STANDARD_INPUT = "standard input"
 _BLOCK_LINES = 4096
 _WHITES = " \t\n\r\v\f"
 _WHITE = re.compile(f"[{_WHITES}]+")
 _KINDS = (
-    "a text file (.txt, .txt.gz), a folder or a pattern (*.txt) of them, - (standard input), "
+    "a text file (.txt, .txt.gz), a folder or a pattern (*.txt) of files, - (standard input), "
     "nltk:NAME or builtin:python"
 )
 _VECTORS = "word vectors (which builders such as gmm and kmeans read)"
-#: Two lines of a word and five or more decimal numbers, perhaps after a line of sizes.
+#: Two lines with a word and five or more decimal numbers, possibly after a line of sizes.
 _VECTOR_LINES = re.compile(rb"(\d+ \d+\s+)?(\S+([ \t]+-?\d+\.\d+(e-?\d+)?){5,}\s*\n){2}")
-#: Endings of files that are not texts, and what they are.
+#: Extensions of files that are not texts, and the kind of each file.
 _NOT_TEXTS = {
     ".tsv": "a vocabulary or a table",
     ".csv": "a table",
-    ".parquet": "a table (give one of its columns, as pandas reads it)",
+    ".parquet": "a table (read it with pandas and give one column)",
     ".vec": _VECTORS,
     ".npy": _VECTORS,
     ".bin": _VECTORS,
     ".json": "a tree",
     ".npz": "a tree",
     ".paths": "a tree",
-    ".jsonl": "JSON lines (`jq -r .text` takes the texts out)",
+    ".jsonl": "JSON lines (`jq -r .text` extracts the texts)",
     ".xml": "XML",
-    ".pdf": "a PDF (`pdftotext` takes the text out)",
-    ".zip": "an archive (`unzip` makes a folder of it)",
+    ".pdf": "a PDF (`pdftotext` extracts the text)",
+    ".zip": "an archive (`unzip` extracts it)",
 }
 
 
@@ -70,14 +70,14 @@ Source: TypeAlias = "TextFile | NltkCorpus | PythonDocs"
 def open_source(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, text: bool = False
 ) -> Source:
-    """Return the source with a name; a `Path` is always a file or a folder, a list some of them.
+    """Return the source with a name; a `Path` is always a file or a folder, a list names files.
 
-    If `text`, a file is read even if it does not look like text. Raises InputError if there is no
-    such text; the message says how to get it.
+    If `text`, files are read as text regardless of their extensions. Raises InputError if there is
+    no such text; the message explains how to get it.
     """
     if not isinstance(source, str | os.PathLike):
         if not source:
-            raise InputError(f"a list of no files; a corpus is {_KINDS}")
+            raise InputError(f"an empty list of files; a corpus is {_KINDS}")
         first, *others = map(Path, source)
         name = first.name + (f" and {plural(len(others), 'other')}" if others else "")
         return TextFile(first, *others, name=name, text=text)
@@ -85,14 +85,16 @@ def open_source(
         if source.startswith("nltk:"):
             return NltkCorpus(source)
         if source.startswith("builtin:"):
-            from hstree.data.builtin import PythonDocs  # which few programs read
+            from hstree.data.builtin import PythonDocs  # rarely needed
 
             if source != PythonDocs.name:
-                raise InputError(f"{source}: no such built-in text; there is {PythonDocs.name}")
+                raise InputError(
+                    f"{source}: no such built-in text; the built-in text is {PythonDocs.name}"
+                )
             return PythonDocs()
         if source == "-":
             return StandardInput(text)
-        # A file whose name has such characters is that file
+        # An existing file with such characters in its name is not a pattern
         is_pattern = has_magic(source) and not os.path.exists(source)
         if is_pattern and (matches := sorted(glob(source, recursive=True))):
             return TextFile(*map(Path, matches), name=Path(source).name, text=text)
@@ -100,25 +102,25 @@ def open_source(
 
 
 class TextFile:
-    """A text file, or several: the files of a folder in the order of their paths, or a list.
+    """One or more text files: a list, or the files in a folder in the order of their paths.
 
-    Files are unpacked by their endings, and a byte order mark is skipped.
+    Files are decompressed by their extensions, and byte order marks are skipped.
     """
 
-    _kept: BinaryIO | None = None  #: file that is read instead
+    _kept: BinaryIO | None = None  #: an open file that is read instead
 
     def __init__(self, *paths: Path, name: str = "", text: bool = False) -> None:
         self._files: list[Path] = []
         for path in paths:
-            # os.path returns False, where Path raises, for a name that no file can have.
+            # For an invalid file name, os.path returns False, but Path raises an error
             if not os.path.exists(path):
                 raise InputError(f"no such file: {path}; a corpus is {_KINDS}")
             if os.path.isdir(path):
-                # Hidden files, and files in hidden folders, are left out
+                # Skip hidden files and files in hidden folders
                 inside = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*")]
                 files = sorted(f for name, f in inside if f.is_file() and "/." not in f"/{name}")
                 if not files:
-                    raise InputError(f"the folder {path} holds no file; a corpus is {_KINDS}")
+                    raise InputError(f"the folder {path} contains no file; a corpus is {_KINDS}")
                 self._files += files
                 name = name or path.resolve().name
             elif os.path.isfile(path):
@@ -128,7 +130,7 @@ class TextFile:
         self.name = recorded_name(name or paths[0].name)
         self._key = ""
         self._is_text = text
-        # Files of other kinds would be read as nonsense words
+        # Refuse other kinds of files, whose content is not words
         for file in [] if text else self._files:
             name = file.name.lower()
             name = name.removesuffix(next(filter(name.endswith, UNPACK), ""))
@@ -136,18 +138,18 @@ class TextFile:
                 raise _no_text(file, kind)
 
     def key(self) -> str:
-        """Return the sha256 of the (unpacked) text."""
+        """Return the sha256 of the uncompressed text."""
         if not self._key:
             deque(self.blocks(), maxlen=0)
         return self._key
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the (unpacked) text; refuse one that is none, or that changed since its key."""
+        """Yield the uncompressed text; refuse other content, and changes since the key was read."""
         digest = hashlib.sha256()
         size = sum(file.stat().st_size for file in self._files if file.exists())
         with progress.task(f"reading {self.name}", total=size or None, unit="bytes") as task:
             for number, (block, n_read) in enumerate(_read(self._files, self._kept)):
-                # Saved models and vectors, which begin with a word and numbers, are common mistakes
+                # Saved models and vectors are common mistakes; vectors begin with word and numbers
                 if number == 0 and not self._is_text:
                     refuse_containers(self.name, block)
                 if number == 0 and not self._is_text and _VECTOR_LINES.match(block):
@@ -161,17 +163,17 @@ class TextFile:
 
 
 def _no_text(name: object, kind: str) -> InputError:
-    """Return the error of a file that is no text."""
+    """Return the error for a file that is not a text."""
     return InputError(
         f"{name} looks like {kind}; a corpus is {_KINDS}; --text (in Python "
-        "`Corpus.read(..., text=True)`) reads it all the same"
+        "`Corpus.read(..., text=True)`) reads it anyway"
     )
 
 
 def _read(files: Iterable[Path], kept: BinaryIO | None) -> Iterator[tuple[bytes, int]]:
-    """Yield the blocks of some files, and the number of bytes of the file that each one took.
+    """Yield the blocks of files, each with the number of bytes that were read for it.
 
-    `kept`, if any, is read instead of the files.
+    If `kept` is given, it is read instead of the files.
     """
     end = b"\n"
     for path in files:
@@ -180,7 +182,7 @@ def _read(files: Iterable[Path], kept: BinaryIO | None) -> Iterator[tuple[bytes,
             read = unpacking_reader(raw, path.suffix, is_bounded=False)
             before = 0
             block = read(BLOCK_BYTES)
-            # The last line of the previous file ends here.
+            # End the last line of the previous file
             line_end = b"" if end == b"\n" else b"\n"
             block = line_end + block.removeprefix(BYTE_ORDER_MARK)
             while block:
@@ -192,7 +194,7 @@ def _read(files: Iterable[Path], kept: BinaryIO | None) -> Iterator[tuple[bytes,
 
 
 def standard_input_blocks() -> Iterator[bytes]:
-    """Yield standard input as it arrives, without keeping it and without a byte order mark."""
+    """Yield standard input as it arrives, without storing it and without a byte order mark."""
     stdin: Any = sys.stdin.buffer
     with explained(f"read {STANDARD_INPUT}"):
         block = stdin.read1(BLOCK_BYTES)
@@ -204,15 +206,15 @@ def standard_input_blocks() -> Iterator[bytes]:
 
 
 class StandardInput(TextFile):
-    """Standard input, kept in a temporary file, since a text is read twice."""
+    """Standard input, stored in a temporary file, because a text is read twice."""
 
     _read_before: BinaryIO | None = None
 
     def __init__(self, text: bool = False) -> None:
         if StandardInput._read_before is sys.stdin.buffer:
             raise InputError(
-                "standard input holds one text, and - names it a second time; "
-                "give the other text as a file"
+                "standard input can be read only once, and - is given twice; give the other text "
+                "as a file"
             )
         StandardInput._read_before = sys.stdin.buffer
         self.name = STANDARD_INPUT
@@ -226,11 +228,11 @@ class StandardInput(TextFile):
 class NltkCorpus:
     """An NLTK corpus with sentences, read by NLTK's reader.
 
-    White space inside a word becomes ``_``, since white space separates words here.
+    White space inside a word becomes ``_``, because white space separates words.
     """
 
     def __init__(self, source: str) -> None:
-        # NLTK takes over a second to import, and most runs do not need it.
+        # Importing NLTK takes more than a second, and few runs need it
         import nltk.corpus
         from nltk.corpus.reader.api import CorpusReader
         from nltk.corpus.util import LazyCorpusLoader
@@ -240,7 +242,7 @@ class NltkCorpus:
         self._corpus = source.removeprefix("nltk:")
         reader = getattr(nltk.corpus, self._corpus, None)
         if not isinstance(reader, LazyCorpusLoader | CorpusReader):
-            raise InputError(f"{source}: NLTK knows no corpus {self._corpus!r}; try nltk:brown")
+            raise InputError(f"{source}: NLTK has no corpus {self._corpus!r}; try nltk:brown")
         with self._reading():
             reader.ensure_loaded()
         if not hasattr(reader, "sents"):
@@ -248,7 +250,7 @@ class NltkCorpus:
         self._reader: Any = reader
 
     def key(self) -> str:
-        """Return a hash of the corpus's files, its reader and the version of NLTK."""
+        """Return a hash of the files of the corpus, its reader and the version of NLTK."""
         with self._reading():
             about = [self.name, self._version, type(self._reader).__name__, *self._reader.fileids()]
             digest = hashlib.sha256("".join(f"{line}\n" for line in about).encode())
@@ -270,18 +272,18 @@ class NltkCorpus:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Raise InputError for anything that an NLTK reader raises on missing or bad data."""
+        """Raise InputError for every error of an NLTK reader on missing or damaged data."""
         try:
             yield
         except InputError:
             raise
         except Exception as error:
-            # NLTK says in a long text what to download
+            # The long message of NLTK contains the name of the resource to download
             missing = re.search(r"nltk\.download\('([^']+)'\)", str(error))
             if missing or "sentence tokenizer" in str(error):
                 resource = missing[1] if missing else "punkt_tab"
                 raise InputError(
-                    f"{self.name} needs NLTK's {resource}: get it with `python -m nltk.downloader "
-                    f"{resource}`, or set NLTK_DATA to the folder that holds it"
+                    f"{self.name} needs {resource} of NLTK: get it with `python -m nltk.downloader "
+                    f"{resource}`, or set NLTK_DATA to the folder that contains it"
                 ) from error
             raise InputError(f"{self.name} cannot be read: {named_error(error)}") from error

@@ -1,7 +1,7 @@
 """Score of a text: total negative log-likelihood, token counts, perplexity.
 
-Perplexity is ``exp(total nll / tokens)`` over all target tokens, ``<unk>`` and ``<eos>`` included;
-totals are float64. The perplexity without OOV targets is reported beside it.
+Perplexity is ``exp(total nll / tokens)`` over all target tokens, including ``<unk>`` and ``<eos>``.
+Totals are float64. The perplexity without OOV targets is reported as well.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogNormaliser:
-    """Log-normalisers ln Z of a text's tokens, and its perplexity without normalising."""
+    """Statistics of the log-normaliser ln Z over a text, and its unnormalised perplexity."""
 
-    mean: float  #: of ln Z over the tokens, in nats
+    mean: float  #: mean of ln Z over the tokens, in nats
     sd: float  #: standard deviation of ln Z
-    #: ``exp(mean(nll - ln Z))``, as if scores were log-probabilities
+    #: ``exp(mean(nll - ln Z))``: perplexity if scores are used as log-probabilities
     unnormalised_perplexity: float
 
     @classmethod
@@ -46,12 +46,12 @@ class TextScore:
 
     nll: float  #: total negative log-likelihood in nats over all targets
     tokens: int  #: number of targets, ``<eos>`` included
-    nll_of_oov: float  #: as `nll`, of the targets outside the vocabulary, scored as ``<unk>``
-    oov: int  #: number of these
-    log_normaliser: LogNormaliser | None = None  #: None if not asked for, or the layer has no ln Z
+    nll_of_oov: float  #: total nll of OOV targets, which are scored as ``<unk>``
+    oov: int  #: number of OOV targets
+    log_normaliser: LogNormaliser | None = None  #: None if not requested, or if there is no ln Z
     #: (T,) nll of each token, in the order of the text; None if only totals are known
     token_nll: Float64 | None = field(default=None, repr=False, compare=False)
-    #: the text over the model's vocabulary; None if only totals are known
+    #: the text with the vocabulary of the model; None if only totals are known
     corpus: Corpus | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -61,7 +61,7 @@ class TextScore:
 
     @property
     def perplexity_without_oov(self) -> float:
-        """Perplexity over the tokens in the vocabulary; NaN if there is none."""
+        """Perplexity over the tokens in the vocabulary; NaN if there are none."""
         return perplexity(self.nll - self.nll_of_oov, self.tokens - self.oov)
 
     @classmethod
@@ -80,22 +80,22 @@ class TextScore:
         )
 
     def to_frame(self) -> DataFrame:
-        """Return the score of each token as a pandas DataFrame of T rows, in the order of the text.
+        """Return the score of each token as a pandas DataFrame, in the order of the text.
 
         Returns
         -------
         DataFrame
-            `line`, the number of the token's line in the corpus, and `position`, its number in the
-            line, both from 1; `word`, as in the text; `nll`, its negative log-likelihood in nats;
-            `is_oov`, whether it is out of vocabulary and has the nll of ``<unk>``. Except for `nll`
-            they are the columns of ``hstree score --per-word``.
+            One row per token. Columns: `line` and `position` in the line, both from 1; `word`, as
+            in the text; `nll`, the negative log-likelihood in nats; `is_oov`, whether the word is
+            out of vocabulary and scored as ``<unk>``. Except for `nll`, these are the columns of
+            ``hstree score --per-word``.
 
         Raises
         ------
         MissingExtraError
-            When pandas is not installed.
+            If pandas is not installed.
         InputError
-            When the score consists of totals alone.
+            If the score contains only totals.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class TextScore:
         """
         corpus = self.corpus
         if corpus is None:
-            raise InputError("the score has totals alone; score the text with a model's `score`")
+            raise InputError("the score contains only totals; use the method `score` of a model")
         pandas: Any = require("pandas")
         # (L,) number of tokens of each line
         start = corpus.line_start
@@ -124,7 +124,7 @@ class TextScore:
 
 
 def perplexity(nll: float, tokens: int) -> float:
-    """Return ``exp(nll / tokens)``; infinity if that is too large for a float, NaN for no token."""
+    """Return ``exp(nll / tokens)``; infinity if it is too large, NaN without tokens."""
     if tokens == 0:
         return math.nan
     try:
@@ -136,7 +136,7 @@ def perplexity(nll: float, tokens: int) -> float:
 def unigram_score(corpus: Corpus, counts: Int64) -> TextScore:
     """Score a text under the unigram distribution of training counts.
 
-    `counts` (V,) are in the order of the corpus's vocabulary; one below 0.5 is taken as 0.5, as in
+    `counts` (V,) are in the order of the vocabulary of the corpus. The minimum count is 0.5, as in
     the biases of an untrained layer.
     """
     mass = np.maximum(counts, 0.5)

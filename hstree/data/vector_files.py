@@ -1,12 +1,12 @@
 """Files of word vectors: ``.npy``, word2vec text and binary, GloVe text.
 
-``.npy`` is a matrix; its words are in a labels file (`word_files`). word2vec's two kinds begin with
-a line ``V d``: in text, every line after it is a word and its d numbers; in binary, a word, a
-space, d little-endian float32 and a line end. GloVe is the text without the first line. All but
-``.npy`` may be gzipped when read. The content distinguishes the kinds, or the extension
-``.bin`` where the content cannot.
+``.npy`` is a matrix; its words are in a labels file (`word_files`). Both formats of word2vec begin
+with a line ``V d``. In the text format, each further line is a word and its d numbers. In the
+binary format, each entry is a word, a space, d little-endian float32 and a line end. GloVe is the
+text format without the first line. All except ``.npy`` can be gzipped. The content determines the
+format; the extension ``.bin`` is used only if the content is ambiguous.
 
-Whether numbers are finite and words unique is checked in `vectors`.
+`vectors` checks that numbers are finite and words are unique.
 """
 
 import math
@@ -33,33 +33,33 @@ from hstree.data.word_files import unexpected
 from hstree.errors import InputError, explained
 from hstree.tree.npy import read_npy
 
-#: Rows above which vectors stay in their files, and upper nodes of trees are split by samples.
+#: Number of rows above which vectors stay on disk, and samples are used to split upper nodes.
 LARGE = 2_000_000
 #: Rows written at a time.
 BLOCK_ROWS = 4096
 _BLOCK = 1 << 24  # bytes read at a time
 _LONGEST = 1 << 26  # bytes of one word and its vector
 _HEADER = re.compile(rb"([0-9]{1,12})[ \t]+([0-9]{1,8})[ \t]*\r?(?:\n|$)")
-#: Numbers that Python's `float` accepts, except for underscores between digits.
+#: A number that Python's `float` accepts, without underscores between digits.
 _NUMBER = re.compile(
     rb"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
 _BLANKS = re.compile(rb"[ \t]+")
 #: Characters that no word contains.
 _NO_WORD = re.compile(rb"[\0\r\n]")
-# Readers split at ASCII white space, the C program's `scanf` at all of it.
+# Readers of these files split lines at ASCII white space
 _STORABLE = re.compile(r"[^ \t\n\r\v\f\0\ud800-\udfff]+")
 _KINDS = "give .npy, word2vec text or binary, or GloVe text (a word and its numbers on each line)"
-_TEXT_HINT = "; of running text, bootstrap makes vectors and a tree"
+_TEXT_HINT = "; bootstrap makes vectors and a tree from running text"
 
-#: Words and their vectors (n, d), a block of a file.
+#: A block of a file: words and their vectors (n, d).
 _WordBlock = tuple[list[str], Float32]
 
 
 class MappedRows:
-    """Rows (V, d) of several arrays of real numbers on disk, read as float32 when they are taken.
+    """Rows (V, d) of arrays on disk, which are read as float32 when they are used.
 
-    It has the attributes of a matrix that builders use.
+    The class has the attributes of a matrix that builders use.
     """
 
     dtype = np.dtype(np.float32)
@@ -78,7 +78,7 @@ class MappedRows:
     def take(self, rows: Int64, axis: int = 0) -> Float32:
         """Return some rows (n, d)."""
         taken = np.empty((len(rows), self.shape[1]), np.float32)
-        # (n,) part that each row is in
+        # (n,) part that contains each row
         part = np.searchsorted(self._start, rows, "right") - 1
         with np.errstate(over="ignore"):  # infinite numbers are refused later
             for number in np.unique(part).tolist():
@@ -94,20 +94,20 @@ class MappedRows:
 
 
 def read_shards(folder: str) -> Array | MappedRows:
-    """Read the ``.npy`` files of a folder, by name, as the rows of one matrix.
+    """Read the ``.npy`` files in a folder, sorted by name, as the rows of one matrix.
 
-    More than `LARGE` rows stay in the files. Raises InputError when there is none, or they are no
-    matrices of as many columns.
+    More than `LARGE` rows stay on disk. Raises InputError if there are no files, or if they are not
+    matrices with the same number of columns.
     """
     # Rows are in the order of the names of the files
     names = sorted(str(path) for path in Path(folder).glob("*.npy"))
     if not names:
-        raise InputError(f"cannot read the vectors {folder}: no .npy file is in it; name a file")
+        raise InputError(f"cannot read the vectors {folder}: it contains no .npy file; name a file")
     parts = [read_npy(name, mapped_above=0) for name in names]
     for name, part in zip(names, parts, strict=True):
         if part.ndim != 2 or part.shape[1:] != parts[0].shape[1:]:
             wrong = f"vectors of shape {part.shape}, and {names[0]} has {parts[0].shape}"
-            raise InputError(f"{name}: {wrong}; give shards of as many columns")
+            raise InputError(f"{name}: {wrong}; give files with the same number of columns")
     rows = MappedRows(parts)
     return rows if len(rows) > LARGE else rows[:]
 
@@ -115,8 +115,8 @@ def read_shards(folder: str) -> Array | MappedRows:
 def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
     """Read words and float32 vectors (V, d) from a word2vec or GloVe file.
 
-    Parsing numbers takes most of the time, about 0.3 microseconds each. Raises InputError when the
-    file is none of them; the message names the line (text) or the word (binary).
+    Parsing numbers takes most of the time, about 0.3 microseconds each. Raises InputError for other
+    files; the message names the line (text) or the word (binary).
     """
     with (
         explained(f"read the vectors {name}"),
@@ -126,7 +126,7 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
         read = unpacking_reader(raw, Path(name).suffix)
 
         def read_block() -> bytes:
-            # Progress is that of the file as it is, packed or not
+            # Progress is measured in bytes of the file, which may be compressed
             before = raw.tell()
             block = read(_BLOCK)
             task.advance(raw.tell() - before)
@@ -136,12 +136,12 @@ def read_text_or_binary(name: str) -> tuple[list[str], Float32]:
 
 
 def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float32]:
-    """Detect which of the three formats a file has by its first lines, and read it."""
+    """Detect the format of a file from its first lines, and read it."""
     head = read_block().removeprefix(BYTE_ORDER_MARK)
     refuse_containers(name, head)
     if not head.strip():
         raise InputError(f"{name}: the file is empty; {_KINDS}")
-    # A first line "V d" is word2vec's; without it, the first line tells the number of columns
+    # word2vec files begin with "V d"; in other files, the first line determines d
     n_words: int | None = None
     if header := _HEADER.match(head):
         n_words = int(header[1])
@@ -157,7 +157,7 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     else:
         d = _count_numbers(head.partition(b"\n")[0])
         if d == 0:
-            raise InputError(f"{name}, line 1: no word with numbers after it; {_KINDS}{_TEXT_HINT}")
+            raise InputError(f"{name}, line 1: expected a word and numbers; {_KINDS}{_TEXT_HINT}")
         blocks = _parse_text(name, head, read_block, 1, d)
 
     # The blocks are parsed as they are read
@@ -169,7 +169,7 @@ def _read(name: str, read_block: Callable[[], bytes]) -> tuple[list[str], Float3
     if n_words is not None and len(words) != n_words:
         raise InputError(
             f"{name}: line 1 announces {n_words} words but {len(words)} follow; "
-            "the file is cut off, or its first line is wrong"
+            "the file is truncated, or its first line is wrong"
         )
     return words, np.concatenate(rows)
 
@@ -186,7 +186,7 @@ def _is_text_body(name: str, body: bytes, d: int) -> bool:
 def _count_numbers(line: bytes) -> int:
     """Count the numbers at the end of a line of text; the first field is always a word.
 
-    Spaces and tabs alone separate fields.
+    Only spaces and tabs separate fields.
     """
     fields = list(filter(None, line.replace(b"\t", b" ").rstrip(b" \r").split(b" ")))
     return len(list(takewhile(_NUMBER.fullmatch, reversed(fields[1:]))))
@@ -214,7 +214,7 @@ def _parse_text(
 
 
 def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock:
-    """Parse complete lines from the right, since words may contain blanks."""
+    """Parse complete lines from the right, because words may contain blanks."""
     words = list[bytes]()
     vectors = list[bytes]()
     lines = list[tuple[int, bytes]]()
@@ -222,11 +222,11 @@ def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock
         line = line.rstrip(b" \t\r")
         if not line:
             continue
-        # Where the numbers start: after the first blank, if there are as many as numbers
+        # The numbers start at the first blank, if there are d blanks
         start = line.find(b" ")
         if line.count(b" ") != d or b"\t" in line:
-            # Else the last d gaps are before numbers, and a word with blanks is before them. A word
-            # that ends in a number means that the line has too many
+            # Otherwise the last d gaps precede numbers, and the word contains blanks. If the word
+            # ends in a number, the line has too many numbers
             gaps = list(_BLANKS.finditer(line))
             start = gaps[-d].start() if len(gaps) >= d else -1
             last_of_word = _BLANKS.split(line[:start])[-1]
@@ -235,7 +235,7 @@ def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock
         words.append(line[:start])
         vectors.append(line[start:])
         lines.append((number, line))
-    # All numbers of the block at once, which is several times as fast as line by line
+    # Parse all numbers of the block at once, which is several times faster than line by line
     rows = _parse_numbers(b" ".join(vectors))
     if len(rows) != len(vectors) * d:
         wrong = next(i for i, vector in enumerate(vectors) if len(_parse_numbers(vector)) != d)
@@ -244,18 +244,18 @@ def _parse_lines(name: str, block: bytes, first_line: int, d: int) -> _WordBlock
 
 
 def _unexpected(name: str, number: int, d: int, line: bytes) -> InputError:
-    """Return the error of a line without d numbers."""
+    """Return the error for a line without d numbers."""
     return unexpected(
         name, number, f"a word and {d} numbers", line.decode("utf-8", "backslashreplace")
     )
 
 
 def _parse_numbers(text: bytes) -> Float32:
-    """Parse numbers separated by spaces; fewer than there are fields if one is not a number."""
-    if any(space in text for space in (b"\v", b"\f", b"\r")):  # where NumPy would split, too
+    """Parse numbers separated by spaces; return fewer numbers than fields if one is invalid."""
+    if any(space in text for space in (b"\v", b"\f", b"\r")):  # NumPy would split there
         return np.empty(0, np.float32)
     with warnings.catch_warnings():
-        # NumPy deprecates stopping early; the caller checks the length.
+        # NumPy warns if it stops early; the caller checks the length
         warnings.simplefilter("error", DeprecationWarning)
         try:
             return np.fromstring(text, np.float32, sep=" ")
@@ -279,7 +279,7 @@ def _parse_binary(
         at = 0
         words = list[bytes]()
         rows = list[bytes]()
-        # Words that are in the block with all four bytes of each number
+        # Read words that are complete in the block, with all bytes of their numbers
         while n_parsed + len(words) < n_words:
             space = data.find(b" ", at)
             end = space + 1 + 4 * d
@@ -289,7 +289,7 @@ def _parse_binary(
             rows.append(data[space + 1 : end])
             at = end
 
-        # The remaining bytes begin the next block
+        # The rest is the beginning of the next block
         rest = data[at:]
         first = n_parsed + 1
         n_parsed += len(words)
@@ -301,8 +301,8 @@ def _parse_binary(
 
     if n_parsed < n_words:
         raise InputError(
-            f"{name}: ends in word {n_parsed + 1} of the {n_words} that line 1 announces; "
-            "the file is cut off, fetch it again"
+            f"{name}: ends in word {n_parsed + 1} of the {n_words} that line 1 announces; the file "
+            "is truncated, download it again"
         )
     if (rest + block).strip():
         raise InputError(f"{name}: more data after the {n_words} words that line 1 announces")
@@ -311,9 +311,9 @@ def _parse_binary(
 def _decode_words(
     words: list[bytes], numbers: list[int] | range, name: str, unit: str = "line"
 ) -> list[str]:
-    """Decode the words of a block; `numbers` count their lines or words, for the message.
+    """Decode the words of a block; `numbers` are the numbers of their lines or words.
 
-    Raises InputError for a word that is empty, holds NUL or a line end, or is not UTF-8.
+    Raises InputError for a word that is empty, contains NUL or a line end, or is not UTF-8.
     """
     decoded = list[str]()
     for number, word in zip(numbers, words, strict=True):
@@ -323,31 +323,31 @@ def _decode_words(
             decoded.append("")
         if not decoded[-1] or _NO_WORD.search(word):
             raise InputError(
-                f"{name}, {unit} {number}: the word {word[:40]!r} is empty, holds NUL or a line "
-                "end, or is not UTF-8; the file is damaged, or words of a binary file hold spaces: "
-                "write it again, as text"
+                f"{name}, {unit} {number}: the word {word[:40]!r} is empty, contains NUL or a line "
+                "end, or is not UTF-8; the file is damaged, or words in a binary file contain "
+                "spaces: write it again as text"
             )
     return decoded
 
 
 def check_words(name: str, words: Sequence[str]) -> None:
-    """Refuse words that word2vec's files cannot hold: empty ones, and those with white space.
+    """Refuse words that word2vec files cannot represent: empty words, and words with white space.
 
     Raises InputError, which names the file `name` and the first such word.
     """
     for word in words:
         if _STORABLE.fullmatch(word) is None:
             raise InputError(
-                f"cannot write {name}: the word {word!r} is empty or holds white space or half a "
-                "character, where readers of word2vec's files split; save it as .npy"
+                f"cannot write {name}: the word {word!r} is empty or contains white space or half "
+                "a character, which word2vec files cannot represent; save it as .npy"
             )
 
 
 def write_word2vec(name: str, words: Sequence[str], vectors: Float32, *, binary: bool) -> None:
-    """Write word2vec binary, or text with the fewest digits that give the same float32 back.
+    """Write a word2vec file: binary, or text with the fewest digits that identify each float32.
 
-    Raises InputError when a word is empty or contains white space, before anything is written, and
-    FileFormatError when the file cannot be written.
+    Raises InputError before writing if a word is empty or contains white space, and FileFormatError
+    if the file cannot be written.
     """
     check_words(name, words)
     with replacing(name) as file, progress.task(f"writing {name}", len(words), "words") as task:
@@ -358,7 +358,7 @@ def write_word2vec(name: str, words: Sequence[str], vectors: Float32, *, binary:
             if binary:
                 numbers = (row.tobytes() for row in rows.astype("<f4"))
             else:
-                # NumPy writes the fewest digits that give the same float32
+                # NumPy writes the fewest digits that identify each float32
                 numbers = (" ".join(row).encode() for row in rows.astype(np.str_))
             file.writelines(
                 b"%b %b\n" % (word.encode(), vector)

@@ -1,6 +1,6 @@
-"""Word vectors: a checked matrix with one row per word, optionally with the words' counts.
+"""Word vectors: a checked matrix with one row per word, optionally with counts of the words.
 
-The file formats are in `vector_files`.
+`vector_files` implements the file formats.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hstree.errors import FileFormatError, InputError, OptionError, explained, n
 from hstree.tree.npy import read_npy, write_array
 from hstree.tree.row_numbers import RowNumbers
 
-#: Number of words from which counts of V, V - 1, ..., 1 are taken for made up by gensim.
+#: Minimum number of words for which the counts V, V - 1, ..., 1 are considered made up by gensim.
 MADE_UP = 50
 #: Labels and rows that are processed at a time.
 _AT_ONCE = 1 << 16
@@ -41,9 +41,9 @@ _AT_ONCE = 1 << 16
 
 @runtime_checkable
 class KeyedVectorsLike(Protocol):
-    """gensim's ``KeyedVectors``: words and a matrix with a row for each.
+    """The interface of ``KeyedVectors`` in gensim: words and a matrix with one row per word.
 
-    Counts are in ``expandos["count"]`` if it has that attribute.
+    Counts are in ``expandos["count"]``, if there are any.
     """
 
     index_to_key: list[str]
@@ -56,16 +56,17 @@ class WordVectors:
     Parameters
     ----------
     labels : sequence of str, length V, or None
-        Unique; at least one. Whole numbers become text: 3 is "3". None takes the index of a
-        DataFrame, and names other rows by index: "0", "1", ...
+        Unique labels, at least one. Whole numbers become text: 3 becomes "3". With None, the index
+        of a DataFrame supplies the labels, and other rows are labelled "0", "1" and so on.
     vectors : array_like of numbers, shape (V, d)
-        Also a tensor or a DataFrame. Finite; kept as float32, without a copy if it is float32
-        already. More than two million rows of another type are converted when they are read.
+        Finite numbers; a tensor or a DataFrame is also accepted. They are stored as float32,
+        without a copy if they are float32 already. If there are more than two million rows of
+        another type, rows are converted when they are read.
     counts : array_like of int, shape (V,), optional
-        Number of occurrences of each word in the training text; zero or more. A dict or a Series
-        gives them by word.
+        Number of occurrences of each word in the training text, zero or more. A dict or a Series
+        contains the counts by word.
     source : dict, optional
-        Record of their origin, stored in tree files beside their hash.
+        Record of the origin, stored in tree files with the hash of the vectors.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class WordVectors:
     Raises
     ------
     InputError
-        For anything else: NaN, infinities, objects, ragged rows, a word twice, ...
+        For NaN, infinities, objects, rows of different lengths, duplicate words and so on.
 
     Examples
     --------
@@ -113,10 +114,10 @@ class WordVectors:
         self.labels = RowNumbers(len(array)) if labels is None else as_words(labels)
         if len(array) != len(self.labels):
             raise InputError(
-                f"{len(self.labels)} labels for {len(array)} rows; give one for each row"
+                f"{len(self.labels)} labels for {len(array)} rows; give one label per row"
             )
 
-        # float32, without a copy of arrays that are float32 or large
+        # Convert to float32, without copying arrays that are float32 or large
         if len(array) > LARGE and array.dtype != np.float32 and not is_mapped:
             array = MappedRows([array])
             is_mapped = True
@@ -138,7 +139,7 @@ class WordVectors:
             first = self.labels.index(word)
             second = self.labels.index(word, first + 1)
             raise InputError(
-                f"the word {quoted(word)} names row {first} and row {second}; drop one of them"
+                f"duplicate word {quoted(word)} in rows {first} and {second}; remove one of them"
             )
 
         self.dimension = int(self.vectors.shape[1])
@@ -150,7 +151,7 @@ class WordVectors:
     def of(cls, vectors: Any, labels: Any = None, counts: Any = None) -> WordVectors:
         """Make word vectors from WordVectors, KeyedVectors, an array, a tensor or a DataFrame.
 
-        `labels` and `counts`, if any, replace those that the vectors have.
+        `labels` and `counts`, if given, replace those of the vectors.
         """
         if isinstance(vectors, KeyedVectorsLike):
             vectors = cls.from_keyed_vectors(vectors)
@@ -158,7 +159,7 @@ class WordVectors:
             return cls(labels, vectors, counts=counts)
         if labels is None and counts is None:
             return vectors
-        # The texts stay; what else the source says, such as a hash, is of the vectors before
+        # Keep the texts of the source, but not the hash, which is that of the old vectors
         old = None if vectors.named_by_index else vectors.labels
         provenance = collect_sources(vectors._source)
         return cls(
@@ -170,10 +171,10 @@ class WordVectors:
 
     @classmethod
     def from_keyed_vectors(cls, keyed: KeyedVectorsLike) -> WordVectors:
-        """Make word vectors from gensim's ``KeyedVectors``, in the same order.
+        """Make word vectors from ``KeyedVectors`` of gensim, in the same order.
 
-        Counts are kept if there are any, except V, V - 1, ..., 1, which gensim makes up for a file
-        of vectors. gensim is not needed: any object with these attributes will do.
+        Counts are kept, except V, V - 1, ..., 1, which gensim makes up for files of vectors. gensim
+        is not required: any object with the same attributes is accepted.
         """
         refuse_masked(keyed.vectors, "vectors")
         counts = keyed_counts(keyed)
@@ -187,23 +188,23 @@ class WordVectors:
     ) -> WordVectors:
         """Read ``.npy``, word2vec text or binary, or GloVe text; the content decides which.
 
-        All but ``.npy`` may be gzipped. A folder of ``.npy`` files is one matrix, in the order of
-        their names. More than two million rows of ``.npy`` stay in their files, mapped.
+        All except ``.npy`` can be gzipped. The ``.npy`` files in a folder are one matrix, in the
+        order of their names. More than two million rows of ``.npy`` are memory-mapped.
 
         Parameters
         ----------
         path : str or path
         labels : str or path, optional
-            For ``.npy``: file with a line ``word`` or ``word<TAB>count`` for each row (default:
-            ``NAME.labels.tsv`` beside ``NAME.npy``). If there is neither, the rows are named by
-            index and `named_by_index` is set.
+            For ``.npy``: file with one line ``word`` or ``word<TAB>count`` per row (default:
+            ``NAME.labels.tsv`` beside ``NAME.npy``). Without such a file, the rows are named by
+            index, and `named_by_index` is True.
 
         Raises
         ------
         InputError
-            When the files cannot be read as that; the message names the line or the row.
+            If a file has a wrong format; the message names the line or the row.
         OptionError
-            When `labels` is given for a file that contains its words.
+            If `labels` is given for a file that contains its own words.
         """
         name = os.fspath(path)
         is_folder = os.path.isdir(name)
@@ -215,7 +216,7 @@ class WordVectors:
         # Files that contain their words
         if not is_npy:
             if labels is not None:
-                raise OptionError.about("labels", f"is for .npy; {name} holds its words itself")
+                raise OptionError.about("labels", f"is for .npy; {name} contains its own words")
             words, rows = read_text_or_binary(name)
             with naming(name):
                 return cls(words, rows)
@@ -225,7 +226,7 @@ class WordVectors:
         if content is not None and matrix.ndim and len(content.words) != len(matrix):
             raise InputError(
                 f"{content.path} has {len(content.words)} labels for the {len(matrix)} rows of "
-                f"{name}; give one line for each row"
+                f"{name}; give one line per row"
             )
         with naming(name):
             if content is None:
@@ -235,13 +236,13 @@ class WordVectors:
             return cls(content.words, matrix, counts=content.counts, source=source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the vectors in the format that the file's ending names.
+        """Write the vectors in the format of the file's extension.
 
-        ``.npy`` keeps the words, their counts and the texts that `source` names in
-        ``NAME.labels.tsv`` beside it. ``.vec`` and ``.txt`` are word2vec text, ``.bin`` is its
-        binary; these hold neither counts nor texts. Raises FileFormatError when the ending is
-        another one or the files cannot be written, InputError when a word contains white space (for
-        ``.npy``: a tab or a line end); old files stay.
+        For ``.npy``, the words, their counts and the texts in `source` are written to
+        ``NAME.labels.tsv`` beside it. ``.vec`` and ``.txt`` are the word2vec text format, ``.bin``
+        is its binary format; these contain neither counts nor texts. Raises FileFormatError for
+        another extension or if the files cannot be written, and InputError if a word contains white
+        space (for ``.npy``: a tab or a line end). Existing files are then unchanged.
         """
         name = os.fspath(path)
         if name.endswith((".vec", ".txt", ".bin")):
@@ -274,14 +275,14 @@ class WordVectors:
         *,
         topn: int = 10,
     ) -> list[tuple[str, float]]:
-        """Return the words with the largest cosine to a word, or to a sum of words.
+        """Return the words with the largest cosine similarity to a word or to a sum of words.
 
-        O(V d) time for each call.
+        O(V d) time per call.
 
         Parameters
         ----------
         positive : str or sequence of str
-            A word, or words whose vectors are scaled to length 1 and added up.
+            A word, or words whose vectors are scaled to length 1 and added.
         negative : str or sequence of str, optional
             Words whose vectors are subtracted, as in an analogy.
         topn : int, default 10
@@ -290,15 +291,15 @@ class WordVectors:
         Returns
         -------
         list of (str, float)
-            Words and cosines, the largest first, ties by row; without the words that were given. A
-            vector of zeros has the cosine 0.
+            Words and cosines, the largest first, ties by row, without the given words. The cosine
+            of a zero vector is 0.
 
         Raises
         ------
         InputError
-            When there is no word, or one has no vector.
+            If no word is given, or if a word has no vector.
         OptionError
-            When `topn` is not a whole number, 1 or more.
+            If `topn` is not a whole number, 1 or more.
 
         Examples
         --------
@@ -307,7 +308,7 @@ class WordVectors:
         ['dog', 'car']
         """
         topn = checked_count("topn", topn)
-        # Rows of the words to add, then of those to subtract
+        # Words to add, then words to subtract
         added = [positive] if isinstance(positive, str) else list(positive)
         words = [*added, *([negative] if isinstance(negative, str) else negative)]
         if not words:
@@ -317,7 +318,7 @@ class WordVectors:
                 raise InputError(f"{brief(word)} is not one of the {len(self):,} words")
         rows = np.array([self.labels.index(word) for word in words])
 
-        # (d,) sum of the vectors of length 1, those of negative words subtracted
+        # (d,) sum of the vectors scaled to length 1, minus those of negative words
         sign = np.where(np.arange(len(rows)) < len(added), 1.0, -1.0)
         target = sign @ _unit_rows(self.vectors.take(rows, axis=0))
         target = _unit_rows(target[None])[0]
@@ -329,7 +330,7 @@ class WordVectors:
         return [(self.labels[row], float(cosine[row])) for row in best.tolist()]
 
     def _blocks(self) -> Iterator[Float32]:
-        """Yield the vectors, some rows at a time."""
+        """Yield the vectors in blocks of rows."""
         for first in range(0, len(self.labels), _AT_ONCE):
             yield self.vectors[first : first + _AT_ONCE]
 

@@ -42,17 +42,17 @@ class Vocabulary:
     Parameters
     ----------
     words : sequence of str, length V
-        Unique; at least one. Whole numbers become text: 3 is "3".
+        Unique words, at least one. Whole numbers become text: 3 becomes "3".
     counts : array_like of int, shape (V,)
-        Number of occurrences of each word in the training text; zero or more. Floats that are
-        whole will do. A dict or a Series gives them by word.
+        Number of occurrences of each word in the training text, zero or more. Whole floats are
+        accepted. A dict or a Series contains the counts by word.
     source : dict, optional
-        Record of its origin, stored in tree files (default: the hash of its words).
+        Record of the origin, stored in tree files (default: the hash of the words).
 
     Attributes
     ----------
     words : tuple of str
-        Row numbers are an equal sequence without strings.
+        Labels that are row numbers are stored without strings.
     counts : int64 array (V,), read-only
     source : dict
     unk, eos : str or None
@@ -61,7 +61,7 @@ class Vocabulary:
     Raises
     ------
     InputError
-        When there is no word, a word occurs twice, or the counts do not fit the words.
+        If there are no words, if a word is duplicate, or if the counts do not match the words.
 
     Examples
     --------
@@ -79,10 +79,10 @@ class Vocabulary:
     ) -> None:
         self.words = as_words(words, "word")
         if not self.words:
-            raise InputError("a vocabulary without a word; it needs at least one")
+            raise InputError("the vocabulary is empty; give at least one word")
         if isinstance(self.words, tuple) and len(set(self.words)) < len(self.words):
             word = Counter(self.words).most_common(1)[0][0]
-            raise InputError(f"a vocabulary with the word {word!r} twice; drop one")
+            raise InputError(f"duplicate word {word!r} in the vocabulary; remove one")
         self.counts: Int64 = checked_counts(counts, self.words)
         self.unk = UNK if UNK in self.words else None
         self.eos = EOS if EOS in self.words else None
@@ -100,33 +100,33 @@ class Vocabulary:
         unk: bool | None = None,
         source: dict[str, object] | None = None,
     ) -> Vocabulary:
-        """Choose the vocabulary of a text from the counts of all its words.
+        """Select the vocabulary of a text from the counts of all its words.
 
-        Keeps the most frequent words, ties by word in code-point order, and always ``<eos>``.
-        ``<unk>`` counts every token left out and every literal ``<unk>``, so that the counts sum
-        to the number of tokens. O(V log V).
+        It contains the most frequent words (ties by word in code-point order), and always
+        ``<eos>``. The count of ``<unk>`` is that of all excluded words and of literal ``<unk>``, so
+        that the sum of the counts is the number of tokens. O(V log V).
 
         Parameters
         ----------
         words : sequence of str, dict or Series
-            All words of the text; a dict, such as a ``Counter``, or a Series has their counts.
+            All words of the text. A dict, such as a ``Counter``, or a Series contains their counts.
         counts : array_like of int, optional
-            How often each word of a sequence occurs, as `Vocabulary` takes it.
+            Number of occurrences of each word in a sequence, as in `Vocabulary`.
         min_count : int, optional
-            Replace words that occur fewer times by ``<unk>``; 1 or more (default: `automatic_count`
-            of the words).
+            Map words that occur fewer times to ``<unk>``; 1 or more (default: `automatic_count` of
+            the words).
         max_size : int, optional
-            Maximum size of the vocabulary, ``<eos>`` and ``<unk>`` included.
+            Maximum size of the vocabulary, including ``<eos>`` and ``<unk>``.
         unk : bool, optional
-            Whether the vocabulary contains ``<unk>`` (default: only if words are left out or the
-            text contains it). Without ``<unk>``, tokens left out have no id.
+            Whether the vocabulary contains ``<unk>`` (default: only if words are excluded or the
+            text contains it). Without ``<unk>``, excluded words have no id.
         source : dict, optional
             Record of the text, stored in tree files.
 
         Raises
         ------
         OptionError
-            When `min_count` is below 1, or `max_size` leaves no room for ``<eos>`` and ``<unk>``.
+            If `min_count` is below 1, or if `max_size` is too small for ``<eos>`` and ``<unk>``.
 
         Examples
         --------
@@ -152,12 +152,12 @@ class Vocabulary:
         if len(words) == 0 or len(set(words)) < len(words):
             cls(words, n)  # which refuses them
 
-        # The special words are added again at the end
+        # The special words are added at the end
         n_tokens = int(n.sum())
         special_ids = {word: i for i, word in enumerate(words) if word in (EOS, UNK)}
         n_eos = int(n[special_ids[EOS]]) if EOS in special_ids else 0
 
-        # Frequent words, as many as there is room for beside the special ones
+        # Frequent words, up to the maximum size without the special words
         is_kept = n >= min_count
         is_kept[list(special_ids.values())] = False
         chosen = list(compress(words, is_kept.tolist()))
@@ -174,7 +174,7 @@ class Vocabulary:
             chosen = chosen[:n_chosen]
             n = n[:n_chosen]
 
-        # <unk> counts all tokens that are left out
+        # <unk> counts all excluded tokens
         n_unk = n_tokens - n_eos - int(n.sum())
         chosen.append(EOS)
         n = np.append(n, n_eos)
@@ -190,9 +190,10 @@ class Vocabulary:
         Parameters
         ----------
         counts : Vocabulary, dict, Series, array, list or tensor
-            The index of a Series has its words; an array, a list or a tensor has row numbers.
+            The index of a Series supplies the words. Words of an array, a list or a tensor are row
+            numbers.
         labels : sequence of str or int, optional
-            Words to take instead, in this order; they pick from a dict or a Series.
+            Words to use instead, in this order; they select from a dict or a Series.
 
         Examples
         --------
@@ -216,35 +217,35 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        r"""Read ``word<TAB>count`` lines (UTF-8) in the order of the file; empty ones are skipped.
+        r"""Read ``word<TAB>count`` lines (UTF-8) in the order of the file; skip empty lines.
 
-        Or the columns of words and counts of a ``.csv`` file with titles.
-
-        A count may be zero, but not all of them. The first line may record the texts that the words
-        were counted on, which `source` then names. Raises InputError when the file cannot be read
-        as that; the message names the line.
+        A ``.csv`` file must have columns of words and counts. At least one count must be positive.
+        The first line may record the texts in which the words were counted; `source` then contains
+        them. Raises InputError for other files; the message names the line.
         """
         # Messages about the words name the file
         content = read_words(path, "the vocabulary", counted=True)
         with naming(content.path):
             vocabulary = cls(content.words, content.counts)
         if not vocabulary.counts.any():
-            raise InputError(f"{content.path}: every count is zero; give how often words occur")
+            raise InputError(
+                f"{content.path}: every count is zero; give the number of occurrences of each word"
+            )
         if content.record is not None:
             vocabulary.source["texts"] = content.record["texts"]
         return vocabulary
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``word<TAB>count`` lines in the vocabulary's order.
+        """Write ``word<TAB>count`` lines in the order of the vocabulary.
 
-        The first line records the texts that `source` names, if any. Raises InputError when a word
-        is empty or contains a tab or a line end, FileFormatError when the file cannot be written.
+        The first line records the texts in `source`, if any. Raises InputError if a word is empty
+        or contains a tab or a line end, and FileFormatError if the file cannot be written.
         """
         counted_on = collect_sources(self.source)
         record = {"texts": counted_on} if counted_on else None
         text = word_lines(path, self.words, self.counts, record)
         with replacing(path) as file:
-            # A byte order mark that belongs to the first word needs one of the file before it.
+            # A byte order mark in the first word must follow a byte order mark of the file
             file.write(BYTE_ORDER_MARK + text if text.startswith(BYTE_ORDER_MARK) else text)
 
     @cached_property
@@ -266,16 +267,16 @@ class Vocabulary:
         return f"Vocabulary({len(self)} words, {int(self.counts.sum())} tokens)"
 
     def index(self, word: str) -> int:
-        """Return the id of a word, its index in `words`; raises InputError for other words."""
+        """Return the id of a word, its index in `words`. Raises InputError for unknown words."""
         index = self._index.get(word, -1)
         if index < 0:
-            raise InputError(f"{word!r} is not one of the vocabulary's {len(self)} words")
+            raise InputError(f"{word!r} is not one of the {len(self)} words in the vocabulary")
         return index
 
     def ids(self, words: Iterable[str]) -> Int32:
         """Return the ids of words as an int32 array.
 
-        Words outside the vocabulary have the id of ``<unk>``, or -1 where it is missing.
+        Unknown words have the id of ``<unk>``, or -1 without ``<unk>``.
         """
         unk_id = self._index.get(UNK, -1)
         return np.fromiter(map(self._index.get, words, repeat(unk_id)), np.int32)
@@ -288,12 +289,11 @@ class Vocabulary:
 
 
 def automatic_count(words: Sequence[str], counts: Int64, unk: bool | None = None) -> int:
-    """Return the `min_count` of a text for which none is given: 2, or 1 where all words are kept.
+    """Return the default `min_count` of a text: 2, or 1 if all words are kept.
 
-    Words that occur once become ``<unk>``, so that a model has seen ``<unk>`` before it scores the
-    unknown words of another text. All words are kept where the text contains ``<unk>`` itself,
-    where the vocabulary is to have none (`unk` is False), and in a list in which every word occurs
-    once.
+    Words that occur once are mapped to ``<unk>``, so that a model is trained with ``<unk>`` before
+    it scores unknown words in other texts. All words are kept if the text contains ``<unk>``, if
+    the vocabulary must not contain ``<unk>`` (`unk` is False), or if every word occurs once.
     """
     if unk is False or UNK in words:
         return 1
@@ -304,9 +304,9 @@ def automatic_count(words: Sequence[str], counts: Int64, unk: bool | None = None
 
 
 def unk_min_count(vocabulary: Vocabulary, counts: Int64) -> int:
-    """Return the smallest `min_count` that maps words of a text to ``<unk>``; 2 if it has no words.
+    """Return the smallest `min_count` that maps words of a text to ``<unk>``; 2 without words.
 
-    `counts` are those of the words of the vocabulary in the text, all of whose words are in it.
+    `counts` are the counts of the vocabulary in a text that contains no other words.
     """
     is_word = counts > 0
     for special in (vocabulary.unk, vocabulary.eos):
@@ -331,17 +331,19 @@ def ranked(words: Sequence[str], counts: Int64) -> tuple[list[str], Int64]:
 def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
     """Return a read-only int64 copy of the counts of words.
 
-    A dict and a Series give them by word, zero for words that they lack; a Series with a default
-    index, an array, a list or a tensor in the order of the words. Raises InputError when they are
-    not one whole number per word, zero or more, with a sum below 2**63.
+    A dict or a Series contains the counts by word; missing words have the count zero. A Series with
+    a default index, an array, a list or a tensor has the order of the words. Raises InputError
+    unless there is one whole number per word, zero or more, with a sum below 2**63.
     """
     if isinstance(counts, Mapping) or get_index(counts) is not None:
         counts = _in_order(counts, words)
     array = as_array(counts, "counts")
     if array.shape != (len(words),):
-        raise InputError(f"counts of shape {array.shape} for {len(words)} words; one for each word")
+        raise InputError(
+            f"counts of shape {array.shape} for {len(words)} words; give one count per word"
+        )
     if array.dtype.kind not in "iu":
-        # Floats, objects and the like, where each is a whole number
+        # Floats and objects are accepted if they are whole numbers
         numbers = [whole_number(count) for count in array.tolist()]
         if None in numbers:
             at = numbers.index(None)
@@ -350,41 +352,43 @@ def checked_counts(counts: Any, words: Sequence[str]) -> Int64:
                 "number"
             )
         array = np.array(numbers, object)
-    # Zero or more, with a sum that int64 can hold
+    # Counts must be zero or more, with a sum that fits into int64
     if array.min(initial=0) < 0:
         at = int(array.argmin())
         raise InputError(
-            f"the word {quoted(words[at])} has the count {brief(array.tolist()[at])}; counts start "
-            "at zero"
+            f"the word {quoted(words[at])} has the count {brief(array.tolist()[at])}; counts must "
+            "be zero or more"
         )
-    # A sum in floats finds an overflow that a sum in int64 would hide
+    # A sum of floats detects an overflow, which a sum of int64 hides
     is_large = array.dtype == object or array.sum(dtype=np.float64) > _LARGEST_TOTAL / 2
     if is_large and sum(array.tolist()) > _LARGEST_TOTAL:
-        raise InputError("counts whose sum is above 2**63 - 1; divide them all by the same number")
+        raise InputError(
+            "the sum of the counts is above 2**63 - 1; divide all counts by the same number"
+        )
     checked = array.astype(np.int64)
     checked.setflags(write=False)
     return checked
 
 
 def _in_order(counts: Any, words: Sequence[str]) -> Any:
-    """Return the counts of a dict or a Series in the order of words.
+    """Return the counts in a dict or a Series in the order of words.
 
-    Raises InputError when it has none of the words.
+    Raises InputError if it contains none of the words.
     """
     is_dict = isinstance(counts, Mapping)
     keys = as_words(list(counts) if is_dict else get_index(counts), "word")
     values = list(counts.values()) if is_dict else counts
-    # A Series without an index of words is in the order of the words
+    # A Series with a default index has the order of the words
     has_default_index = not is_dict and tuple(keys) == tuple(RowNumbers(len(keys)))
     if has_default_index or tuple(keys) == tuple(words):
         return values
     word_counts = dict(zip(keys, values if is_dict else as_array(values, "counts"), strict=True))
     if len(word_counts) < len(keys):
         word = Counter(keys).most_common(1)[0][0]
-        raise InputError(f"counts with the word {quoted(word)} twice; add them up")
+        raise InputError(f"duplicate word {quoted(word)} in the counts; add its counts")
     if words and not any(word in word_counts for word in words):
         raise InputError(
-            f"the counts are of other words ({', '.join(map(quoted, keys[:1]))}, ...) than the "
-            f"labels ({quoted(words[0])}, ...); name both in the same way"
+            f"the words of the counts ({', '.join(map(quoted, keys[:1]))}, ...) are not among the "
+            f"labels ({quoted(words[0])}, ...); use the same names for both"
         )
     return [word_counts.get(word, 0) for word in words]

@@ -1,9 +1,10 @@
 """Context windows over a corpus: batches of contexts and targets, in text or training order.
 
-`ContextBatches` are the n words before each word; they cross line ends, and ``<eos>`` precedes the
-first word of a corpus. `SymmetricWindows` are those of word2vec: the words of the same line on both
-sides, with sub-sampling of frequent words and random window sizes in training (Mikolov et al. 2013;
-the word2vec program). A corpus is read block by block, so that it may be larger than memory.
+In `ContextBatches`, the context is the n words before the target. It crosses line ends, and
+``<eos>`` precedes the first word of a corpus. In `SymmetricWindows`, the context is the words on
+both sides in the same line, as in word2vec, with sub-sampling of frequent words and random window
+sizes in training (Mikolov et al. 2013; the word2vec program). A corpus is read block by block, so
+that it can be larger than memory.
 """
 
 from collections.abc import Iterator
@@ -16,54 +17,54 @@ from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS
 from hstree.errors import InputError
 
-#: Contexts (B, n) and targets (B,), both label ids, and whether each target is OOV.
+#: Label ids of contexts (B, n) and targets (B,), and whether each target is OOV (B,).
 Batch = tuple[Int32, Int32, Bool]
 
-#: Positions held in memory, and shuffled among themselves, at a time.
+#: Number of positions in a block, which is kept in memory and shuffled.
 BLOCK = 1 << 22
-#: Tokens of a line that windows reach within, where lines are trained on whole.
+#: Maximum number of tokens in a line of `LineWindows`; windows do not cross the pieces.
 LONGEST = 10_000
 
 
 class ContextBatches:
-    """Contexts and targets of a corpus whose vocabulary is a tree's labels.
+    """Contexts and targets in a corpus whose vocabulary is the labels of a tree.
 
     Parameters
     ----------
     corpus : Corpus
-        InputError when its vocabulary lacks ``<eos>``, which contexts across lines contain, or
-        ``<unk>`` for words outside it.
+        Raises InputError if the vocabulary does not contain ``<eos>``, which is in contexts that
+        cross line ends, or ``<unk>``, if there are unknown words.
     context : int
-        Number of words before the target, n.
+        n, the number of words before the target.
 
     Attributes
     ----------
     corpus : Corpus
     context : int
     training_counts : float64 array (V,)
-        Expected frequency of each label as a target of `training_batches`.
+        Expected number of occurrences of each label as a target in `training_batches`.
     """
 
-    #: Whether contexts cross line ends, so that ``<eos>`` is among their words.
+    #: Whether contexts cross line ends, so that they contain ``<eos>``.
     crosses_lines: ClassVar[bool] = True
 
     def __init__(self, corpus: Corpus, context: int) -> None:
         vocabulary = corpus.vocabulary
         if self.crosses_lines and vocabulary.eos is None:
             raise InputError(
-                f"the labels hold no <eos>, which ends every line of {corpus.name}; "
-                "build the tree from a corpus, or over the words of one (vocabulary=); "
-                "CBOW and skip-gram need no <eos>"
+                f"the labels do not include <eos>, which ends every line of {corpus.name}; build "
+                "the tree from a corpus, or from the words of a corpus (vocabulary=); CBOW and "
+                "skip-gram need no <eos>"
             )
         if corpus.n_oov and vocabulary.unk is None:
             raise InputError(
-                f"{corpus.n_oov:,} of {len(corpus):,} tokens of {corpus.name} are not among "
-                "the labels, which hold no <unk>; build the tree over a vocabulary with <unk>, "
-                "for example with a larger min_count"
+                f"{corpus.n_oov:,} of {len(corpus):,} tokens of {corpus.name} are not among the "
+                "labels, which do not include <unk>; build the tree with a vocabulary that "
+                "includes <unk>, for example with a larger min_count"
             )
         self.corpus = corpus
         self.context = context
-        # Contexts that begin before the text hold <eos>; without it there are none
+        # <eos> fills contexts that begin before the text; -1 if no context needs it
         self._eos = int(vocabulary.ids([EOS])[0])
         self.training_counts: Float64 = corpus.counts.astype(np.float64)
 
@@ -77,19 +78,20 @@ class ContextBatches:
         ----------
         size : int
         rng : numpy.random.Generator, optional
-            Shuffles the blocks, and the positions within each block of 2**22; text order if None.
+            Generator that shuffles the blocks of 2**22 positions and the positions within each
+            block. None keeps the order of the text.
 
         Yields
         ------
         contexts : int32 array (B, n)
-            Label ids, the farthest first.
+            Label ids, in the order of the text.
         targets : int32 array (B,)
-            Label ids; that of ``<unk>`` for words outside the vocabulary.
+            Label ids; the id of ``<unk>`` for unknown words.
         oov : bool array (B,)
             Whether the target is outside the vocabulary.
         """
         for start, stop in self._blocks(rng):
-            # The contexts of the first targets begin before the block
+            # Contexts of the first targets begin before the block
             first = start - self.context
             ids = self.corpus.ids(slice(max(first, 0), stop))
             oov = self.corpus.is_oov(slice(start, stop))
@@ -102,17 +104,17 @@ class ContextBatches:
                 rows = window[batch]
                 yield rows[:, :-1], rows[:, -1], oov[batch]
 
-    #: Yields the batches of one training epoch, in random order.
+    #: Yield the batches of one training epoch, in random order.
     training_batches = batches
 
     def _blocks(self, rng: np.random.Generator | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the first position of each block and the one after its last, perhaps shuffled."""
+        """Yield the first position and the end of each block; shuffle blocks with a generator."""
         starts = np.arange(0, len(self), BLOCK)
         for start in starts.tolist() if rng is None else rng.permutation(starts).tolist():
             yield start, min(start + BLOCK, len(self))
 
     def _read(self, first: int, stop: int) -> tuple[Int32, Bool]:
-        """Return the label ids of some tokens, and whether each is OOV."""
+        """Return the label ids of a range of tokens, and whether each is OOV."""
         tokens = slice(first, stop)
         return self.corpus.ids(tokens), self.corpus.is_oov(tokens)
 
@@ -120,15 +122,15 @@ class ContextBatches:
 class SymmetricWindows(ContextBatches):
     """Windows of up to n words on both sides of each target, within its line.
 
-    In training, frequent words are left out at random before windows are formed, and the size of
-    each window is drawn from 1 to n. For scoring, all words and whole windows are used. ``<eos>``
-    is a word of its line, unless the corpus has no line ends (`Corpus.select_words`).
+    In training, frequent words are removed at random before windows are formed, and the size of
+    each window is drawn uniformly from 1 to n. In scoring, all words and full windows are used.
+    ``<eos>`` is a word of its line, unless the corpus has no line ends (`Corpus.select_words`).
 
     Parameters
     ----------
     corpus : Corpus
     context : int
-        Number of words on either side, n.
+        n, the maximum number of words on each side.
     sample : float, default 0
         Sub-sampling of frequent words in `training_batches`; see `keep_probability`.
     """
@@ -143,10 +145,10 @@ class SymmetricWindows(ContextBatches):
     def batches(self, size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
         """Yield batches of at most `size` positions, as `ContextBatches.batches` does.
 
-        Contexts (B, 2 n) are label ids from left to right; -1 beyond the ends of the line.
+        Contexts (B, 2 n) are label ids from left to right, with -1 outside the line.
         """
         for start, stop in self._blocks(rng):
-            # Windows reach beyond the ends of a block
+            # Windows extend over the ends of a block
             first = max(0, start - self.context)
             last = min(stop + self.context, len(self))
             order = np.arange(start - first, stop - first)
@@ -158,7 +160,7 @@ class SymmetricWindows(ContextBatches):
     def training_batches(  # type: ignore[override]
         self, size: int, rng: np.random.Generator
     ) -> Iterator[Batch]:
-        """Yield the batches of one training epoch: sub-sampled tokens, random window sizes.
+        """Yield the batches of one training epoch, with sub-sampled tokens and random window sizes.
 
         Windows do not cross the ends of a block of 2**22 tokens.
         """
@@ -167,13 +169,13 @@ class SymmetricWindows(ContextBatches):
             kept = rng.random(len(ids)) < self.kept[ids]
             if not kept.any():
                 continue
-            # Tokens that are left out are in no window: the others move together
+            # Removed tokens are in no window: windows contain only the remaining tokens
             order = rng.permutation(np.count_nonzero(kept))
             reach = rng.integers(1, self.context + 1, len(order))
             yield from self._around(ids[kept], oov[kept], line[kept], order, reach, size)
 
     def _read_lines(self, first: int, last: int) -> tuple[Int32, Bool, Int64]:
-        """Return the label ids of some tokens, whether each is OOV, and the line of each."""
+        """Return the label ids of a range of tokens, whether each is OOV, and its line."""
         ids, oov = self._read(first, last)
         starts = self.corpus.line_starts(first, last)
         starts = starts[(starts > first) & (starts < last)]
@@ -183,18 +185,18 @@ class SymmetricWindows(ContextBatches):
     def _around(
         self, ids: Int32, oov: Bool, line: Int64, order: Int64, reach: Int64, size: int
     ) -> Iterator[Batch]:
-        """Yield contexts, targets and OOV flags of tokens, some of them at a time.
+        """Yield contexts, targets and OOV flags in batches of at most `size`.
 
-        `order` are the positions of the targets, and `reach` how far each one's window goes.
+        `order` contains the positions of the targets, and `reach` the size of each window.
         """
         n = self.context
-        # (T, 2 n + 1) the tokens around each token, itself in the middle
+        # (T, 2 n + 1) tokens around each token, with the token itself in the middle
         padded = np.pad(ids, n, constant_values=-1)
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * n + 1)
         # (lines,) first token and length of each line
         first = np.flatnonzero(np.diff(line, prepend=-1))
         length = np.diff(first, append=len(ids))
-        # (T,) number of tokens of the same line to the left and right of each token
+        # (T,) number of tokens in the same line before and after each token
         before = np.arange(len(ids)) - np.repeat(first, length)
         behind = np.repeat(length, length) - 1 - before
         steps = np.r_[-n:0, 1 : n + 1]
@@ -211,13 +213,13 @@ class SymmetricWindows(ContextBatches):
 class LineWindows(SymmetricWindows):
     """Windows for training on whole lines, word by word.
 
-    Its training batches are lines; those of more than `LONGEST` tokens are cut.
+    Training batches consist of lines; lines with more than `LONGEST` tokens are cut.
     """
 
     def training_batches(  # type: ignore[override]
         self, size: int, rng: np.random.Generator
     ) -> Iterator[Batch]:
-        """Yield sub-sampled lines of about `size` tokens in all, those of a text in random order.
+        """Yield batches of sub-sampled lines with about `size` tokens, in random order.
 
         Yields
         ------
@@ -227,7 +229,7 @@ class LineWindows(SymmetricWindows):
             Label ids.
         oov : bool array (T,)
         """
-        # Tokens at which batches begin: the first line behind each `size` tokens
+        # Tokens at which batches begin: the first line start after each `size` tokens
         cuts = []
         last = -1
         for start, stop in self._blocks():
@@ -253,9 +255,9 @@ class LineWindows(SymmetricWindows):
                 yield line_start.astype(np.int32), ids, oov
 
     def _pieces(self, first: int, stop: int) -> Int64:
-        """Return the tokens from `first` to `stop` - 1 that begin a line, or a piece of one."""
+        """Return the tokens from `first` to `stop` - 1 that begin a line or a piece of a line."""
         starts = self.corpus.line_starts(first, stop)
-        # (lines,) number of pieces of each line
+        # (lines,) number of pieces in each line
         n_pieces = np.maximum(1, -(-np.diff(starts) // LONGEST))
         # (pieces,) number of each piece within its line, and the token at which it begins
         number = np.arange(n_pieces.sum()) - np.repeat(offsets(n_pieces)[:-1], n_pieces)
@@ -264,10 +266,10 @@ class LineWindows(SymmetricWindows):
 
 
 def keep_probability(counts: Int64, sample: float) -> Float64:
-    """Return the probability with which a token of each word is kept, (V,).
+    """Return the probability (V,) with which a token of each word is kept.
 
-    ``min(1, (sqrt(f / sample) + 1) * sample / f)`` for a relative frequency f, the rule of the
-    word2vec program, which differs from the paper's; 1 for all if `sample` is 0.
+    The probability is ``min(1, (sqrt(f / sample) + 1) * sample / f)`` for a relative frequency f,
+    as in the word2vec program; the paper has another rule. If `sample` is 0, it is 1 for all words.
     """
     if sample == 0:
         return np.ones(len(counts))

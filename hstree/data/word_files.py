@@ -1,15 +1,15 @@
 r"""Text files of words: vocabularies, and the labels of the rows of another file.
 
-A line is ``word`` or, on all lines alike, ``word<TAB>count``; UTF-8, ``\n`` or ``\r\n``. Empty
-lines are skipped. A ``.csv`` file of words and counts is read, too, but not written.
+All lines are ``word``, or all lines are ``word<TAB>count``, in UTF-8 with ``\n`` or ``\r\n``. Empty
+lines are skipped. A ``.csv`` file of words and counts can be read, but is not written.
 
-The first line may be a record, ``# hstree<TAB>{...}`` with a JSON object: ``texts``, what the
-content was made from (`data.provenance`), and in a labels file ``file_sha256``, the hash of the
-file whose rows it names. It is never a word, since a count is digits.
+The first line can be a record, ``# hstree<TAB>{...}`` with a JSON object. ``texts`` are the sources
+of the content (`data.provenance`). In a labels file, ``file_sha256`` is the hash of the file whose
+rows it names. A record is never a word, because a count consists of digits.
 
-``NAME.labels.tsv`` beside ``NAME.npy`` (or a tree file of numbered labels) holds one word per row.
-The pair is written by two renames, the labels first, and the hash is checked on reading, so that
-files left over by a kill in between are refused. Labels without a record are read too.
+``NAME.labels.tsv`` beside ``NAME.npy`` (or a tree file with numbered labels) contains one word per
+row. The labels are renamed first, then the file, and the hash is checked on reading, so that files
+from an interrupted writing are refused. Labels without a record are accepted.
 """
 
 import csv
@@ -30,11 +30,11 @@ from hstree._text import quoted
 from hstree.data.provenance import Text, collect_sources
 from hstree.errors import FileFormatError, InputError, explained
 
-#: Suffix of the labels file that belongs to a file.
+#: Suffix of labels files.
 LABELS = ".labels.tsv"
-#: Endings of the files that have one.
+#: Extensions of files that have a labels file.
 _LABELLED = (".npy", ".napkinxc")
-#: Longest first line that is read as a record, in characters.
+#: Maximum length of a first line that is read as a record, in characters.
 MAX_HEADER = 1 << 20
 _MARK = "# hstree\t{"
 _COUNT = re.compile(r"[0-9]{1,19}")  # nineteen digits hold every int64
@@ -52,23 +52,23 @@ class WordList(NamedTuple):
     path: str
     words: list[str]
     counts: Any  # int64 array, or None if lines have no counts
-    record: dict[str, Any] | None  # of the first line; None without one
+    record: dict[str, Any] | None  # record in the first line, or None
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "") -> list[tuple[int, str]]:
-    """Read the non-empty lines of a text file with their numbers, from 1; see `read_text`."""
+    """Read the non-empty lines of a text file, with their numbers from 1; see `read_text`."""
     lines = read_text(path, what).split("\n")
     return [(number, line) for number, line in enumerate(lines, start=1) if line]
 
 
 def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False) -> WordList:
-    """Read a vocabulary or labels file; `what` it holds is for messages.
+    """Read a vocabulary or labels file; `what` is its name in messages.
 
-    If not `counted`, the first line of a word decides whether all lines have a count. If `counted`,
-    a ``.csv`` file without tabs has a column of words and one of counts. Raises InputError when the
-    file cannot be read as that; the message names the line.
+    If not `counted`, the first word line determines whether all lines have a count. If `counted`, a
+    ``.csv`` file without tabs has a column of words and a column of counts. Raises InputError for
+    other files; the message names the line.
     """
-    # The first line may be a record of the file's source
+    # The first line may be a record of the sources
     name = os.fspath(path)
     lines = read_lines(path, what)
     record = parse_header(lines[0][1], name) if lines and lines[0][0] == 1 else None
@@ -78,7 +78,7 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
         form = "word<TAB>count" if counted else "word or word<TAB>count"
         raise InputError(f"{name}: the file is empty; give lines of the form {form}")
 
-    # The first line of a word decides about all
+    # The first word line determines the format of all lines
     if counted and "\t" not in lines[0][1] and ".csv" in Path(name.lower()).suffixes:
         return _read_csv(name, lines)
     counted = counted or "\t" in lines[0][1]
@@ -97,8 +97,8 @@ def read_words(path: str | os.PathLike[str], what: str, *, counted: bool = False
 def _read_csv(name: str, lines: Sequence[tuple[int, str]]) -> WordList:
     """Read words and counts from the lines of a CSV file.
 
-    Its titles name the columns (`_WORD_TITLES`, `_COUNT_TITLES`). Two columns may have any titles,
-    or none.
+    Titles identify the columns (`_WORD_TITLES`, `_COUNT_TITLES`). If there are only two columns,
+    they can have any titles, or none.
     """
     unquoted = re.sub('"[^"]*"', "", lines[0][1])
     delimiter = max(",;", key=unquoted.count)
@@ -109,7 +109,7 @@ def _read_csv(name: str, lines: Sequence[tuple[int, str]]) -> WordList:
     try:
         for row in rows:
             number, line = lines[rows.line_num - 1]
-            # The first line has the titles, unless it is a word and a count; pandas writes ",0"
+            # The first line contains titles, unless it is a word and a count; pandas writes ",0"
             if columns is None:
                 columns = _csv_columns(f"{name}, line {number}", row)
                 if not (len(row) == 2 and row[0] and _COUNT.fullmatch(row[1])):
@@ -126,9 +126,9 @@ def _read_csv(name: str, lines: Sequence[tuple[int, str]]) -> WordList:
 
 
 def _csv_columns(where: str, titles: Sequence[str]) -> tuple[int, int]:
-    """Return the columns of words and of counts by their titles, or the first and second of two.
+    """Return the columns of words and counts by their titles, or the only two columns.
 
-    Raises InputError when the titles do not name one of each.
+    Raises InputError if the titles do not identify exactly one column each.
     """
     plain = [title.strip().lower() for title in titles]
     word_columns = [column for column, title in enumerate(plain) if title in _WORD_TITLES]
@@ -144,17 +144,17 @@ def _csv_columns(where: str, titles: Sequence[str]) -> tuple[int, int]:
 
 
 def counts_array(path: str | os.PathLike[str], counts: Sequence[int]) -> Int64:
-    """Return the counts of a file as int64; InputError when one is above 2**63 - 1."""
+    """Return the counts in a file as int64. Raises InputError if one is above 2**63 - 1."""
     try:
         return np.array(counts, np.int64)
     except OverflowError as error:
         raise InputError(
-            f"{os.fspath(path)}: a count is above 2**63 - 1; divide them all by the same number"
+            f"{os.fspath(path)}: a count is above 2**63 - 1; divide all counts by the same number"
         ) from error
 
 
 def unexpected(path: str | os.PathLike[str], number: int, expected: str, line: str) -> InputError:
-    """Return the error for a line that is not what it should be."""
+    """Return the error for a line with a wrong format."""
     where = f"{os.fspath(path)}, line {number}"
     return InputError(f"{where}: expected {expected}, found {quoted(line)}")
 
@@ -165,15 +165,15 @@ def word_lines(
     counts: Int64 | None,
     record: dict[str, Any] | None = None,
 ) -> bytes:
-    """Return the lines of a vocabulary or labels file with this path, its record first.
+    """Return the content of a vocabulary or labels file, beginning with the record.
 
-    Raises InputError when a word is empty or contains a character that the lines cannot hold.
+    Raises InputError if a word is empty or contains a character that is not allowed in a line.
     """
     for word in words:
         if _STORABLE.fullmatch(word) is None:
             raise InputError(
-                f"cannot write {os.fspath(path)}: the word {word!r} is empty or holds a tab, a "
-                "line end, NUL or half a character, which lines of word<TAB>count cannot hold"
+                f"cannot write {os.fspath(path)}: the word {word!r} is empty or contains a tab, a "
+                "line end, NUL or half a character, which word<TAB>count lines cannot represent"
             )
     ends = [""] * len(words) if counts is None else [f"\t{count}" for count in counts.tolist()]
     first = f"{_MARK[:-1]}{json.dumps(record, sort_keys=True)}\n" if record else ""
@@ -182,9 +182,9 @@ def word_lines(
 
 
 def parse_header(line: str, name: str) -> dict[str, Any] | None:
-    """Parse the first line of the file `name`; None if it is not a record.
+    """Parse the first line of the file `name`; return None if it is not a record.
 
-    A record has a list of ``texts``. Raises InputError when it is damaged.
+    A record contains a list of ``texts``. Raises InputError if it is damaged.
     """
     if not line.startswith(_MARK):
         return None
@@ -196,8 +196,8 @@ def parse_header(line: str, name: str) -> dict[str, Any] | None:
         record["texts"]
     ):
         raise InputError(
-            f"{name}, line 1: the record of the file's source is damaged; write the "
-            "file again, or delete the line"
+            f"{name}, line 1: the record of the sources is damaged; write the file again, or "
+            "delete the line"
         )
     return record
 
@@ -205,8 +205,8 @@ def parse_header(line: str, name: str) -> dict[str, Any] | None:
 def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
     """List the texts recorded in a vocabulary or labels file, or in the labels of a ``.npy``.
 
-    Reads the first line only. A file of another kind, or one that cannot be read, has none. Raises
-    InputError when the record is damaged.
+    Only the first line is read. The list is empty for other files and for unreadable files. Raises
+    InputError if the record is damaged.
     """
     file_path = Path(path).with_suffix(LABELS) if Path(path).suffix == ".npy" else Path(path)
     record = _read_record(file_path) or {}
@@ -215,7 +215,7 @@ def texts_of_file(path: str | os.PathLike[str]) -> list[Text]:
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:
-    """Return the record on the first line of a file; None if there is none."""
+    """Return the record in the first line of a file, or None."""
     try:
         with open_regular(path) as file:
             first = file.readline(MAX_HEADER + 1)
@@ -228,15 +228,15 @@ def _read_record(path: Path) -> dict[str, Any] | None:
 def read_labels(
     path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None
 ) -> WordList | None:
-    """Read the labels of a file's rows from `labels`, or from its labels file; None without one.
+    """Read the labels of the rows of a file from `labels` or its labels file, if there is one.
 
-    Raises InputError when the labels cannot be read, or were written with another file.
+    Raises InputError if the labels cannot be read or were written for another file.
     """
     beside = Path(path).with_suffix(LABELS)
     if labels is None and not beside.exists():
         return None
     content = read_words(labels or beside, "the labels")
-    # The record of a vocabulary, which may serve as labels, has no hash.
+    # A vocabulary can be used as labels; its record has no hash
     expected = (content.record or {}).get("file_sha256")
     if expected is None:
         return content
@@ -244,8 +244,8 @@ def read_labels(
         sha256 = _sha256(path)
     if sha256 != expected:
         raise InputError(
-            f"{content.path} was not written with {os.fspath(path)}, one of them has been replaced "
-            f"since (sha256 {sha256[:16]}, line 1 of the labels says {str(expected)[:16]!r}); "
+            f"{content.path} was not written with {os.fspath(path)}, or one of them was replaced "
+            f"(its sha256 is {sha256[:16]}, line 1 of the labels has {str(expected)[:16]!r}); "
             "write both again, or delete that line if the labels are right"
         )
     return content
@@ -255,17 +255,17 @@ def read_labels(
 def replacing_with_labels(
     path: str | os.PathLike[str], labels: Sequence[str], counts: Int64 | None, texts: Sequence[Text]
 ) -> Iterator[BinaryIO]:
-    """Open a file as `hstree._files.replacing` does, and write its labels file after it.
+    """Open a file as `hstree._files.replacing` does, and write its labels file.
 
-    When the file is complete and on disk, the labels with its hash are put in place, then the file.
-    Raises FileFormatError when one cannot be written, or the labels file is that of another file of
-    the same stem; InputError when a line cannot hold a label.
+    When the file is complete, the labels with its hash are renamed first, then the file. Raises
+    FileFormatError if a file cannot be written or if the labels file belongs to another file with
+    the same stem, and InputError if a label is not allowed in a line.
     """
     lines = word_lines(path, labels, counts)
     beside = Path(path).with_suffix(LABELS)
     if (owner := _owner(beside, Path(path))) is not None:
         raise FileFormatError(f"{beside} is the labels file of {owner}; choose another name")
-    # A crash between the two leaves labels whose hash tells that they are not those of the file
+    # After a crash between both renames, the hash in the labels does not match the file
     with replacing(path) as file:
         yield file
         file.flush()
@@ -276,7 +276,7 @@ def replacing_with_labels(
 
 
 def _owner(labels: Path, path: Path) -> Path | None:
-    """Return the other file of this stem that a labels file was written with, if any."""
+    """Return the other file with this stem for which a labels file was written, if any."""
     expected = None
     with suppress(InputError):  # a damaged record is replaced
         expected = (_read_record(labels) or {}).get("file_sha256")

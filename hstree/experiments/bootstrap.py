@@ -1,7 +1,7 @@
-"""Trees from text alone, round by round: each is built from the vectors of the best model so far.
+"""Trees from a text alone, built in rounds, each from the vectors of the best model so far.
 
-Mnih & Hinton (2008, section 4) begin with a random tree; the mean predicted vectors of the model
-that is trained on it make the next tree.
+Mnih & Hinton (2008, section 4) train a model with a random tree, and build the next tree from the
+mean predicted vectors of this model.
 """
 
 import os
@@ -39,46 +39,48 @@ def bootstrap(
     n_jobs: int | None = None,
     **options: Any,
 ) -> Comparison:
-    """Build and train one tree after another from a text; finished rounds are not done again.
+    """Build trees from a text in rounds, and train a model with each; skip finished rounds.
 
-    The rounds are candidates of an ordinary comparison in the folder, in their order. Each is built
-    from a file of vectors there, which the best model so far has learned.
+    The rounds are the candidates of an ordinary comparison in the folder. Each tree is built from a
+    file with the vectors that the best model so far has learned.
 
     Parameters
     ----------
     text, folder, force, **options
         As in `compare`.
     candidates : sequence of str, default ("gmm",)
-        Candidates of the rounds from 1 on, which are built from vectors: "gmm epsilon=0.4",
-        "classes cluster_by=vectors"; the last is that of all later rounds.
+        Candidates of the rounds from 1 on, built from vectors, such as "gmm epsilon=0.4" or
+        "classes cluster_by=vectors". The last candidate is used in all later rounds.
     rounds : int, optional
-        Number of trees after the first, 10,000 at most; by default one for each of `candidates`.
+        Number of trees after the first (default: one per candidate; maximum: 10,000).
     stop : Epochs or Seconds, optional
-        When each training stops; at most 20 epochs by default.
+        Stopping rule of each round (default: at most 20 epochs).
     updated : callable, optional
         Called with the comparison so far after each round.
     n_jobs : int, optional
-        Number of processes that build the tree of a round; a round needs the one before it.
+        Number of processes that build a tree. The rounds themselves run one after another.
 
     Returns
     -------
     Comparison
-        Its candidates are the rounds, from the random tree of round 0 on. A round whose tree and
-        vectors are those of an earlier one is that candidate.
+        Its candidates are the rounds, beginning with the random tree of round 0. A round with the
+        same tree and vectors as an earlier round is the same candidate.
 
     Raises
     ------
     OptionError
-        When there are fewer rounds than candidates, or too many, or a candidate cannot stand in its
-        round.
+        If there are fewer rounds than candidates or too many rounds, or if a candidate is not built
+        from vectors.
     InputError
-        When the folder holds a comparison of another text, model or rule.
+        If the folder contains a comparison with another text, model or stopping rule.
     """
-    # all that was given is checked before the first round
+    # All arguments are checked before the first round
     templates = _templates(candidates, rounds)
     setting, _ = read_setting(text, list(dict.fromkeys(templates)), stop or Epochs(), 1, options)
     if setting.stop.is_shared:
-        raise OptionError("a bootstrap trains each round by itself; stop=hstree.Seconds(240), say")
+        raise OptionError(
+            "the rounds of a bootstrap cannot share minutes; use, for example, hstree.Seconds(240)"
+        )
     store = Store(folder)
     done: list[Candidate] = []
     writer = ResultsWriter(done, setting, store, updated)
@@ -89,16 +91,16 @@ def bootstrap(
             candidate = template
             if done:
                 candidate = _from_best_vectors(template, done, setting, store, writer)
-            # the best model may not have changed, so that a round is that of an earlier one
+            # If the best model is still the same, the round equals an earlier one
             if candidate not in done:
                 done.append(candidate)
             jobs = Schedule([candidate], setting, store, n_jobs=1)
-            # the tree is built by several processes, then trained by all threads of this one
+            # Several processes build the tree, then this process trains with all threads
             with doing_jobs(n_jobs):
                 build_tree(setting.jobs(candidate)[0], setting, store, setting.budget)
             writer.collect(jobs.train_all())
             if number == len(templates) - 1:
-                # as far as the time allows it
+                # Candidates that the time limit allows
                 jobs = Schedule(done, setting, store, n_jobs=1)
                 writer.collect(jobs.score_all(jobs.candidates_to_rescore(writer.finished)))
             comparison = writer.save()
@@ -106,13 +108,13 @@ def bootstrap(
 
 
 def _templates(candidates: Sequence[Candidate | str], rounds: int | None) -> list[Candidate]:
-    """Return the candidate of each round, before it is given the vectors that it is built from."""
+    """Return the candidate of each round, without the vectors from which it is built."""
     require_list(candidates)
     templates: list[Candidate] = []
     for candidate in map(Candidate.parse, candidates):
         if candidate.models > 1 or candidate.source is None:
             raise OptionError(
-                f"{candidate} is not built from vectors; name a candidate that is, such as gmm"
+                f"{candidate} is not built from vectors; use a candidate that is, such as gmm"
             )
         templates.append(candidate)
     n_rounds = len(templates) if rounds is None else checked_count("rounds", rounds)
@@ -122,7 +124,7 @@ def _templates(candidates: Sequence[Candidate | str], rounds: int | None) -> lis
         )
     if n_rounds > MOST_ROUNDS:
         raise OptionError(f"rounds is {brief(n_rounds)}; it must be {MOST_ROUNDS:,} or less")
-    # the random tree is round 0; the last candidate repeats
+    # Round 0 is a random tree; the last candidate is repeated
     later = [templates[-1]] * (n_rounds - len(templates))
     return [BuilderCandidate("random"), *templates, *later]
 
@@ -134,12 +136,12 @@ def _from_best_vectors(
     store: Store,
     writer: ResultsWriter,
 ) -> Candidate:
-    """Return a candidate that is built from the vectors of the best model so far."""
+    """Return the candidate that builds its tree from the vectors of the best model so far."""
     results = [writer.finished[candidate][0] for candidate in done]
     best = min(range(len(done)), key=lambda number: results[number].valid)
     model_folder = store.model_folder(setting.jobs(done[best])[0])
     folder = store.home / f"round-{best}"
-    # relative to the folder of the comparison, which may be moved
+    # The path is relative to the folder of the comparison, which may be moved
     file, _ = mean_vectors(model_folder, results[best], setting, store, folder)
     option = shlex.quote(f"{VECTORS_FILE.name}={file.relative_to(store.home)}")
     output, plus, layer = str(template).partition(" + ")

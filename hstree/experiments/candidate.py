@@ -1,4 +1,4 @@
-"""Candidates: what is compared, written in the same way everywhere.
+"""Candidates of a comparison, and their notation, which is the same everywhere.
 
 ::
 
@@ -6,10 +6,10 @@
     output    = NAME key=value ...  |  a tree file  |  knN
     layer     = NAME key=value ...
 
-Keys and values are the Python names and values of the options of a builder or a layer: ``true`` and
-``false`` for switches, ``none`` for no value. Quotes enclose blanks, as in a shell.
-`Candidate.parse` reads a candidate, and `str` writes it with the options that differ from their
-defaults, in their order.
+Keys and values are the Python names and values of the options of a builder or a layer, with
+``true`` and ``false`` for booleans and ``none`` for no value. Quotes enclose blanks, as in a shell.
+`Candidate.parse` reads a candidate. `str` writes it, with the options that differ from their
+defaults, in the order of the options.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
 FLAT = "flat"
-#: Candidates of a comparison that names none.
+#: Default candidates of a comparison.
 DEFAULT = (
     "huffman",
     "huffman + ngrams",
@@ -53,15 +53,15 @@ DEFAULT = (
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
 #: Trees of the set ``approximations``.
 _APPROXIMATION_TREES = ("huffman", "gmm", "gmm epsilon=0.4 trees=4", "classes")
-#: Named sets of candidates, with a sentence about each.
+#: Named sets of candidates, each with one sentence.
 SETS = {
     "trees": "Trees of seven kinds, one of them flat.",
     "approximations": "Four trees, and every output layer over the words.",
 }
-#: A vocabulary and a tree with which layers are checked before a text or a tree is there.
+#: A vocabulary and a tree for checking layers before a text is read or a tree is built.
 _SMALL_VOCABULARY = Vocabulary([EOS, "a"], [1, 1])
 _SMALL_TREE = Tree([EOS, "a"], [0, 2], [~0, ~1])
-#: Option of candidates whose builder takes vectors: a file of vectors, instead of learned ones.
+#: Option of candidates built from vectors: a file of vectors that replaces learned vectors.
 VECTORS_FILE = Option.of("vectors_file", Path | None)
 _N_MODELS = Option.of("K", Annotated[int, Meta(ge=2, le=100)])
 #: Names of n-gram models, by order from 2 on.
@@ -71,7 +71,7 @@ Kind = Literal["tree", "layer", "ngram"]
 
 
 class Job(NamedTuple):
-    """One model to train: a candidate of one model, and its random state."""
+    """A model to train: a single candidate and its random state."""
 
     candidate: Candidate
     seed: int
@@ -80,43 +80,43 @@ class Job(NamedTuple):
 class Candidate:
     """An output layer or an n-gram model that can be compared.
 
-    Kinds of candidates differ by their attributes and methods. Candidates with the same name are
-    equal. The name of a tree in memory is that of a file, ``tree-HASH.json``, which `parse` can
-    read only where this file exists.
+    Subclasses implement the kinds of candidates. Candidates with the same name are equal. A tree in
+    memory is named as a file, ``tree-HASH.json``; `parse` can read this name only if the file
+    exists.
 
     Attributes
     ----------
     name : str
-        Its text, as `parse` reads it.
+        The candidate as text, which `parse` reads.
     kind : {"tree", "layer", "ngram"}
-        Whether it is a layer over a tree, a layer over the words, or an n-gram model.
+        A layer over a tree, a layer over the words, or an n-gram model.
     method, options, summary : str, dict and str
-        Name, options and one sentence of the builder, the layer or the n-gram model.
+        Name, options and one-sentence description of the builder, the layer or the n-gram model.
     layer : str or None
-        Layer over a tree with its options, unless it is the hierarchical softmax.
+        Layer over the tree, with its options; None for plain hierarchical softmax.
     files : list of Path
-        Files that it reads: its tree, and those that its options name.
+        Files that the candidate reads: its tree, and files that are values of options.
     models, single : int and Candidate
-        Number of models whose probabilities are averaged, and the candidate of each.
+        Number of models whose probabilities are averaged, and the candidate of each model.
     tree_candidate : Candidate
-        Candidate of the same tree without the layer.
+        Candidate with the same tree and without the layer.
     source : Candidate or None
-        Candidate whose model learns the vectors that the tree is built from.
+        Candidate whose model learns the vectors from which the tree is built.
     vectors_file : Path or None
-        File of vectors that the tree is built from instead.
+        File with the vectors from which the tree is built instead.
     file, tree, provenance : str, Tree or None, and object
-        File name of a given tree, the tree, and the record of what it was built from
+        File name of a given tree, the tree, and the record of its sources
         (`hstree.data.provenance`).
     is_trained : bool
-        Whether it is an output layer, not an n-gram model.
+        Whether the candidate is an output layer, not an n-gram model.
     is_flat : bool
-        Whether it is one plain flat softmax.
+        Whether the candidate is a single flat softmax without another layer.
     has_tree : bool
-        Whether it is an output layer over a tree.
+        Whether the candidate is an output layer over a tree.
     is_timed : bool
-        Whether the seconds from the text are known: neither tree nor vectors are from a file.
+        Whether the total time is known: neither the tree nor the vectors are read from a file.
     trains_slowly : bool
-        Whether its training takes longer than that of a tree alone.
+        Whether training takes longer than with a tree alone.
     """
 
     layer: str | None = None
@@ -138,14 +138,15 @@ class Candidate:
         summary: str,
         layer_words: Sequence[str] = (),
     ) -> None:
-        # the layer over a tree as it is typed, such as ["ngrams", "words=3"]
+        # Name and options of the layer; `layer_words` are typed, such as ["ngrams", "words=3"]
         self._layer: tuple[str, dict[str, Any]] = (TREE_LAYER, {})
         if layer_words and list(layer_words) != [TREE_LAYER]:
             layer, *pairs = layer_words
             layer_kind = LAYERS.get(layer)
             if layer_kind.takes is not Tree:
                 raise OptionError(
-                    f"the output layer {layer!r} is not over a tree; it is a candidate alone"
+                    f"the output layer {layer!r} is not over a tree; use it as a candidate by "
+                    "itself"
                 )
             layer_options = parse_options(layer, layer_kind.options, pairs)
             self._layer = (layer, layer_options)
@@ -164,23 +165,23 @@ class Candidate:
         self.single: Candidate = self
         self.tree_candidate: Candidate = self
 
-        # files that decide the result, beside the text: a tree, vectors, a taxonomy
+        # Files that affect the result, besides the text: a tree, vectors, a taxonomy
         values = [token.rpartition("=")[2] for token in shlex.split(name)]
         self.files = [Path(value) for value in values if value.endswith(ENDINGS)]
         self.files += [value for value in options.values() if isinstance(value, Path)]
 
     @staticmethod
     def parse(entry: Candidate | str | Tree, tree: Tree | None = None) -> Candidate:
-        """Return the candidate of a text or of a tree; a candidate is returned as it is.
+        """Return a candidate from its text or from a tree; return a candidate unchanged.
 
-        `tree` is the content of the tree file that the text names, which is then not read.
+        If `tree` is given, it replaces the tree file that the text names.
 
         Raises
         ------
         OptionError
-            When there is no such builder, layer or option, or an option cannot have its value.
+            If there is no such builder, layer or option, or if an option has an invalid value.
         FileFormatError
-            When a tree file cannot be read.
+            If a tree file cannot be read.
 
         Examples
         --------
@@ -198,7 +199,7 @@ class Candidate:
                 '"gmm epsilon=0.4", or a tree'
             )
 
-        # "2 x gmm": several models of the rest
+        # "2 x gmm": an ensemble of models of the rest
         tokens = typed_words(entry)
         if len(tokens) > 2 and tokens[1] == "x" and tokens[0].isdecimal():
             single = Candidate.parse(shlex.join(tokens[2:]), tree)
@@ -211,27 +212,27 @@ class Candidate:
         lacks_layer = plus < len(tokens) and not layer_words
         if not output or lacks_layer or "+" in layer_words:
             raise OptionError(
-                f'{entry!r} is no candidate; write an output, as in "gmm epsilon=0.4", or an '
-                'output and a layer, as in "gmm + ngrams"'
+                f'{entry!r} is not a candidate; write an output such as "gmm epsilon=0.4", or an '
+                'output and a layer such as "gmm + ngrams"'
             )
 
-        # the output is a tree's file, a builder, an n-gram model, or a layer over the words
+        # The output is a tree file, a builder, an n-gram model, or a layer over the words
         name, *pairs = output
         is_file = name.endswith(ENDINGS)
         is_ngram = name in _NGRAM_MODELS
         if (is_ngram or is_file) and pairs:
-            raise OptionError(f"{entry!r} is no candidate: {name} has no options; leave them out")
+            raise OptionError(f"{entry!r} is not a candidate: {name} has no options; remove them")
         if is_file:
             return TreeCandidate(name, tree, layer_words)
         if name in BUILDERS:
             return BuilderCandidate(name, pairs, layer_words)
         if re.fullmatch(r"kn\d+", name) and not is_ngram:
-            raise OptionError(f"there is no {name:.40}; there are kn2 to kn7, Kneser-Ney")
+            raise OptionError(f"there is no {name:.40}; the Kneser-Ney models are kn2 to kn7")
         if name not in LAYERS and not is_ngram:
             raise OptionError(f"there is no candidate {quoted(name)}; {_hint(name)}")
         if layer_words:
             raise OptionError(
-                f"{entry!r} is no candidate: {name} has no tree, and takes no layer; leave it out"
+                f"{entry!r} is not a candidate: {name} has no tree for a layer; remove the layer"
             )
         if is_ngram:
             return NGramCandidate(name)
@@ -250,39 +251,39 @@ class Candidate:
         return hash(self.name)
 
     def vocabulary(self) -> Vocabulary | None:
-        """Return the words that a given tree is over; None where the text has them."""
+        """Return the vocabulary of a given tree; None if the text determines the vocabulary."""
         return None
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
-        """Build the tree of a seed from a training split, or from vectors."""
+        """Build the tree for a seed from a training split, or from a file of vectors."""
         raise OptionError(f"{self} has no tree")
 
     def spec(self, words: Vocabulary, tree: Tree | None) -> LayerSpec:
-        """Return the output layer over words with their counts, or over the tree."""
+        """Return the output layer over a vocabulary with counts, or over a tree."""
         if self.models > 1 or not self.is_trained:
             raise OptionError(f"{self} is not one output layer")
         name, options = self._layer
         return LayerSpec(_SMALL_TREE if tree is None else tree, name, **options)
 
     def check(self, words: Vocabulary, model_options: Mapping[str, Any]) -> None:
-        """Refuse a candidate that a model with these options cannot train on these words.
+        """Refuse a candidate that cannot be trained with these words and this model.
 
-        Its layer may need other words, or contexts that the model does not have. Its tree may be
-        over other words, so that perplexities cannot be compared.
+        The layer may need other words, or contexts that the model does not have. The tree may have
+        other labels, so that perplexities could not be compared.
         """
-        # any tree tells what a layer needs; the candidate's is not built yet
+        # The requirements of a layer are the same for all trees; no tree is built yet
         spec = self.spec(words, _SMALL_TREE)
         kind_of(model_options).model.check_layer(spec, model_options.get("dim", 1))
         if self.tree is not None and (others := set(self.tree.labels) ^ set(words.words)):
             raise InputError(
-                f"{self.tree_candidate} is over {self.tree.n_labels:,} words, the comparison over "
-                f"{len(words):,} ({min(others)!r} is in one alone); perplexities can be compared "
-                "over the same words only: build it over those"
+                f"{self.tree_candidate} has {self.tree.n_labels:,} words and the comparison has "
+                f"{len(words):,} ({min(others)!r} is only in one of them); perplexities can be "
+                "compared only over the same words: build the tree from these"
             )
 
 
 class BuilderCandidate(Candidate):
-    """A builder with its options, as typed pairs ``key=value``, and the layer over its tree."""
+    """A builder with its options, typed as ``key=value``, and the layer over its tree."""
 
     def __init__(
         self, name: str, pairs: Sequence[str] = (), layer_words: Sequence[str] = ()
@@ -290,7 +291,7 @@ class BuilderCandidate(Candidate):
         builder = BUILDERS.get(name)
         takes_vectors = builder.takes is WordVectors
         known = (*builder.options, VECTORS_FILE) if takes_vectors else builder.options
-        # the values that were typed, and the options with the defaults of the others
+        # The typed values, and the values of all options, with defaults
         values = parse_options(name, known, pairs)
         options = {option.name: values.get(option.name, option.default) for option in known}
         text = spelled(name, known, values)
@@ -300,7 +301,7 @@ class BuilderCandidate(Candidate):
         if self.layer is not None:
             self.tree_candidate = BuilderCandidate(name, pairs)
 
-        # vectors come from a file, or a random tree's model learns them from the text
+        # Vectors come from a file, or a model with a random tree learns them from the text
         self.vectors_file = options.get(VECTORS_FILE.name)
         self.is_timed = self.vectors_file is None and options.get("from") is None
         needs_vectors = takes_vectors or options.get("cluster_by") == "vectors"
@@ -308,16 +309,16 @@ class BuilderCandidate(Candidate):
             self.source = BuilderCandidate("random")
 
     def build(self, train: Corpus, seed: int, vectors: Path | None) -> Tree:
-        """Build the tree of a seed."""
+        """Build the tree for a seed."""
         options = dict(self._values)
         if any(option.name == "random_state" for option in self._builder.options):
             options.setdefault("random_state", seed)
         if self._builder.takes is WordVectors:
-            # the words of a file may differ from those of the text
+            # A file of vectors may have other words than the text
             if options.pop(VECTORS_FILE.name, None) is not None:
                 options["vocabulary"] = train.counted_vocabulary()
             return build(self.method, WordVectors.read(str(vectors)), **options)
-        # a builder from texts may cluster words by vectors
+        # A builder that reads texts may cluster words by vectors
         if vectors is not None:
             options["vectors_file"] = vectors
         return build(self.method, train, **options)
@@ -378,16 +379,16 @@ class LayerCandidate(Candidate):
 
 
 class EnsembleCandidate(Candidate):
-    """Several models of one candidate, whose probabilities are averaged.
+    """An ensemble of models of one candidate, whose probabilities are averaged.
 
-    Each model has its own random state. Models over trees that are drawn at random or built from
-    learned vectors have a tree of their own each.
+    Each model has its own random state, and its own tree if the tree is random or built from
+    learned vectors.
     """
 
     def __init__(self, single: Candidate, models: int) -> None:
         if single.models > 1 or not single.is_trained:
-            raise OptionError(f"{single} cannot be each of several models; give one candidate")
-        summary = f"{models} models, whose probabilities are averaged. {single.summary}"
+            raise OptionError(f"{single} cannot be in an ensemble; use a single output layer")
+        summary = f"An ensemble of {models} models with averaged probabilities. {single.summary}"
         name = f"{models} x {single}"
         super().__init__(name, single.kind, single.method, single.options, summary)
         self.models = models
@@ -401,7 +402,7 @@ class EnsembleCandidate(Candidate):
         """Refuse models that are not language models."""
         self.single.check(words, model_options)
         _require_language_model(
-            model_options, f"{self} has several language models", "leave it out"
+            model_options, f"{self} is an ensemble of language models", "remove it"
         )
 
 
@@ -417,24 +418,23 @@ class NGramCandidate(Candidate):
         super().__init__(name, "ngram", name, options, summary)
 
     def check(self, words: Vocabulary, model_options: Mapping[str, Any]) -> None:
-        """Refuse it beside models that predict something else than the next word."""
-        reason = f"{self} gives the perplexity of a word given the words before it"
-        _require_language_model(model_options, reason, "leave out the n-gram models")
+        """Refuse an n-gram model beside models that do not predict the next word."""
+        reason = f"{self} predicts a word from the words before it"
+        _require_language_model(model_options, reason, "remove the n-gram models")
 
 
 def parse_candidates(
     entries: Iterable[Candidate | str | Tree] | None, model_options: Mapping[str, Any]
 ) -> list[Candidate]:
-    """Return the candidates of a comparison in their order; sets are replaced by their candidates.
+    """Return the candidates of a comparison in order, with sets replaced by their candidates.
 
-    None stands for `DEFAULT`. Candidates of a set that are named by themselves are not repeated.
-
-    Raises OptionError without any candidate, and where one is named twice.
+    None means `DEFAULT`. A candidate that is both named and in a set is included once. Raises
+    OptionError if there is no candidate, or if one is named twice.
     """
     require_list(entries)
     if entries is None:
         entries = candidates_in_set(None, model_options)
-    # by name, in the order of the first mention; only those named by themselves may not occur twice
+    # Candidates by name, in the order of the first mention, and the names given outside sets
     candidates: dict[str, Candidate] = {}
     named: set[str] = set()
     for entry in entries:
@@ -444,13 +444,11 @@ def parse_candidates(
             continue
         candidate = Candidate.parse(entry)
         if candidate.name in named:
-            raise OptionError(
-                f"{candidate} occurs twice in the comparison; name each candidate once"
-            )
+            raise OptionError(f"duplicate candidate {candidate}; name each candidate once")
         named.add(candidate.name)
         candidates[candidate.name] = candidate
     if not candidates:
-        raise OptionError('there is nothing to compare; name a candidate, such as "huffman"')
+        raise OptionError('no candidates to compare; name a candidate, such as "huffman"')
     return list(candidates.values())
 
 
@@ -458,7 +456,9 @@ def require_list(entries: object) -> None:
     """Raise OptionError if `entries` is one candidate instead of a list of candidates."""
     if isinstance(entries, str | Candidate | Tree):
         shown = "tree" if isinstance(entries, Tree) else f'"{entries}"'
-        raise OptionError(f"candidates must be a list, also of one candidate: candidates=[{shown}]")
+        raise OptionError(
+            f"candidates must be a list, even for one candidate: candidates=[{shown}]"
+        )
 
 
 def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> list[Candidate]:
@@ -472,7 +472,7 @@ def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> lis
         names = DEFAULT + kind_of(model_options).model.more_candidates
     if name == "approximations":
         layers = [
-            # with a delay of 1, every batch computes the features of all words
+            # With a delay of 1, every batch would compute the features of all words
             "cnn delay=32" if layer == "cnn" else layer
             for layer, kind in LAYERS.all().items()
             if kind.takes is Vocabulary and layer != FLAT
@@ -487,17 +487,17 @@ def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> lis
 
 
 def _hint(name: str) -> str:
-    """Return what to write instead of an unknown name."""
+    """Return a hint for an unknown name."""
     if "=" in name:
-        return 'options stand in the quotes of their candidate, as in "gmm epsilon=0.4"'
+        return 'put a candidate and its options in quotes, as in "gmm epsilon=0.4"'
     layers = [layer for layer in LAYERS.names() if layer not in (TREE_LAYER, FLAT)]
     names = [*BUILDERS.names(), *layers]
     similar = suggestion(name, names).strip()
-    return similar or f"there are {', '.join(names)}, kn5 and tree files"
+    return similar or f"the candidates are {', '.join(names)}, kn5 and tree files"
 
 
 def _require_language_model(model_options: Mapping[str, Any], reason: str, remedy: str) -> None:
-    """Refuse a model that does not predict each word of a text from the words before it."""
+    """Refuse a model that does not predict each word from the words before it."""
     model = kind_of(model_options).model
     if not model.is_language_model:
         raise OptionError(f"{reason}; {model.name} predicts a {model.predicts}: {remedy}")

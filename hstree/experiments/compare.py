@@ -1,9 +1,9 @@
-"""Comparison of candidates: the same model trained with each, under the same stopping rule.
+"""Comparison of candidates: the same model is trained with each, under the same stopping rule.
 
-Every candidate gets the same text in the same order, the same starting vectors and the same
-learning rates, so that only the output layer differs. Finished jobs are kept. A comparison
-continues where it stopped, and a new candidate costs only its own training. By halving, candidates
-share the time, so that all train again with a new one.
+Candidates have the same text in the same order, the same initial vectors and the same learning
+rates, so that only the output layer differs. Finished jobs are kept: an interrupted comparison
+continues, and a new candidate costs only its own training. With halving, candidates share the time,
+so that all of them train again if one is added.
 """
 
 from __future__ import annotations
@@ -49,59 +49,59 @@ def compare(
     n_jobs: int | None = None,
     **options: Any,
 ) -> Comparison:
-    """Train the same model with several output layers; return costs and perplexities of each.
+    """Train the same model with several output layers; return their costs and perplexities.
 
     Parameters
     ----------
-    text : Splits, Corpus, or what `Corpus.of` takes
-        Splits over one vocabulary, or a text to split by `Splits.of`. Trees are built from
-        the training split alone.
+    text : Splits, Corpus, or anything that `Corpus.of` accepts
+        Splits over one vocabulary, or a text that `Splits.of` splits. Trees are built from the
+        training split only.
     candidates : iterable of str, Candidate or Tree, optional
         Candidates as `Candidate.parse` reads them: "huffman", "gmm epsilon=0.4",
-        "classes + ngrams", "2 x flat", "kn5", a tree's file, or a named set, "trees" or
-        "approximations"; by default `hstree.experiments.candidate.DEFAULT`.
+        "classes + ngrams", "2 x flat", "kn5", a tree file, or a named set ("trees" or
+        "approximations"). Default: `hstree.experiments.candidate.DEFAULT`.
     folder : path
-        Made if it is missing; locked during the comparison. Gets ``trees``, ``runs``,
-        ``words.tsv``, ``results.json`` and ``results.csv``.
+        Output folder, which is created if necessary and locked during the comparison. It contains
+        ``trees``, ``runs``, ``words.tsv``, ``results.json`` and ``results.csv``.
     stop : Epochs, Seconds or Halving, optional
-        When trainings stop; ten minutes by halving by default. Where the time is bounded,
-        candidates are scored on the first 50,000 tokens of a split, and at the end on all of them
-        as far as that takes a tenth of the time: the candidates that trained longest first.
+        Stopping rule (default: ten minutes with halving). If the time is limited, candidates are
+        scored on the first 50,000 tokens of a split. At the end, they are scored on all tokens,
+        the longest-trained candidates first, while a tenth of the time suffices.
     seeds : int, default 1
-        Number of random states, from `random_state` on. Each has its own random trees, starting
-        vectors and order of the text, the same for all candidates.
+        Number of random seeds, starting from `random_state`. Each seed determines random trees,
+        initial vectors and the order of the text, the same for all candidates.
     speed_rounds : int, default 3
-        Number of turns of each candidate in which speeds are measured; 0 for none. Candidates of an
-        earlier comparison in the folder keep the speeds that were measured then.
+        Number of rounds in which speeds are measured; 0 for none. Candidates of an earlier
+        comparison in the folder keep their speeds.
     only : bool, default False
-        Whether to leave out the other candidates of a comparison that the folder holds.
+        Whether to exclude other candidates of a comparison in the folder.
     force : bool, default False
-        Whether to replace a comparison of another text, model or rule that the folder holds.
+        Whether to replace a comparison in the folder with another text, model or stopping rule.
     updated : callable, optional
-        Called with the comparison so far when its files have got another candidate.
+        Called with the comparison so far when a candidate was added to its files.
     n_jobs : int, optional
-        Number of jobs at a time, in other processes; -1 for all cores. By default 1, or what an
-        ambient ``joblib.parallel_config`` says, which may also name a cluster whose workers all see
-        `folder`. Jobs divide the threads; speeds are measured afterwards, in this
-        process.
+        Number of jobs that run in parallel processes; -1 for all cores. Default: 1, or the active
+        joblib configuration (``joblib.parallel_config``), which may name a cluster whose workers
+        all see `folder`. Jobs divide the threads. Speeds are measured afterwards, in this process.
     **options
-        Options of `hstree.models.new_model` but `epochs` and `seconds`, which are rules.
+        Options of `hstree.models.new_model`, except `epochs` and `seconds`, which `stop` replaces.
 
     Returns
     -------
     Comparison
         The content of ``results.json``, with `best`, `show` and `to_frame`.
-        `hstree.report.write` makes a page of it.
+        `hstree.report.write` writes it as a page.
 
     Raises
     ------
     OptionError
-        Before anything is trained, for an invalid candidate or option.
+        If a candidate or an option is invalid. Raised before anything is trained.
     InputError
-        Likewise when a tree is over other words than the text's vocabulary, the folder holds a
-        comparison of another text, model or rule, or another process works in it.
+        If the labels of a tree are not the words of the text, if the folder contains a comparison
+        with another text, model or stopping rule, or if another process uses the folder. Raised
+        before anything is trained.
     KeyboardInterrupt
-        When it was interrupted; finished jobs are kept, and the same call continues the others.
+        If the comparison was interrupted. Finished jobs are kept; the same call continues.
 
     Examples
     --------
@@ -115,17 +115,17 @@ def compare(
     setting, parsed = read_setting(text, candidates, stop, seeds, options)
     store = Store(folder)
     with locked(store.home), setting.backend():
-        # with the candidates that the folder holds; refused if these are of another comparison
+        # Add the candidates in the folder; refuse a folder with another comparison
         parsed = with_kept_candidates(parsed, setting, store, only=only, force=force)
         store.save_words(setting.splits.train.counted_vocabulary())
         speed_rounds = affordable_speed_rounds(setting, parsed, speed_rounds)
         jobs = Schedule(parsed, setting, store, n_jobs=n_jobs, speed_rounds=speed_rounds)
         writer = ResultsWriter(parsed, setting, store, updated)
-        # what is finished when Ctrl-C comes is in the files
+        # After Ctrl-C, the files contain all finished candidates
         with writer.saved_when_interrupted():
             with limited_threads(threads_of_job(n_jobs)):
                 writer.collect(jobs.train_all())
-                # speeds are kept under the key of the first job, before another scoring changes it
+                # Speeds are kept under the key of the first job; a second scoring changes it
                 keys = {
                     candidate.single.name: writer.finished[candidate][0].key
                     for candidate in jobs.without_failures(writer.finished)
@@ -133,7 +133,7 @@ def compare(
                 if rescored := jobs.candidates_to_rescore(writer.finished):
                     writer.save_new()
                     writer.collect(jobs.score_all(rescored))
-            # speeds are measured one after another, with all threads, on the first job's model
+            # Speeds are measured with the model of the first job, one at a time, with all threads
             models = {
                 candidate.single.name: store.model_folder(setting.jobs(candidate)[0])
                 for candidate in jobs.without_failures(writer.finished)
@@ -144,29 +144,29 @@ def compare(
 
 
 def compare_models(a: Any, b: Any, text: Any) -> Ratio:
-    """Return the ratio of two models' perplexities on a text, with its 95% interval.
+    """Return the ratio of the perplexities of two models on a text, with its 95% interval.
 
     Parameters
     ----------
     a, b : LanguageModel, CBOW, SkipGram, Ensemble, KneserNey or another trained model
-        Models over the same words that predict a word from the same words. A list of models, one
-        per random state, counts by its mean nll of each token.
-    text : Corpus, or what `Corpus.of` takes
-        A text that neither was trained on; an interval takes 20,000 tokens.
+        Models with the same vocabulary that predict a word from the same context. For a list of
+        models, one per random state, the nll of each token is averaged over the models.
+    text : Corpus, or anything that `Corpus.of` accepts
+        A text on which neither model was trained. An interval needs at least 20,000 tokens.
 
     Returns
     -------
     Ratio
-        `ratio` is the perplexity of `a` divided by that of `b`, below 1 where `a` is better. `low`
-        and `high` are its interval and `p` the p value of a paired t-test over `blocks` blocks of
-        the text (`hstree.experiments.statistics.paired_ratio`).
+        `ratio` is the perplexity of `a` divided by that of `b`; it is below 1 if `a` is better.
+        `low` and `high` are its interval, and `p` is the p value of a paired t-test over `blocks`
+        blocks of the text (`hstree.experiments.statistics.paired_ratio`).
 
     Raises
     ------
     OptionError
-        When `a` or `b` is no model, or they predict a word from different contexts.
+        If `a` or `b` is not a model, or if they predict a word from different contexts.
     InputError
-        When they are over different words, or the text has no token.
+        If the models have different words, or if the text has no tokens.
 
     Examples
     --------
@@ -182,8 +182,8 @@ def compare_models(a: Any, b: Any, text: Any) -> Ratio:
     for model in models:
         if not hasattr(model, "predicts"):
             raise OptionError(
-                f"compare_models takes trained models, not {type(model).__name__}; read a saved "
-                "one with hstree.load_model, or train candidates with hstree.compare"
+                f"compare_models takes trained models, not {type(model).__name__}; load a saved "
+                "model with hstree.load_model, or train candidates with hstree.compare"
             )
     if not all(groups):
         raise OptionError("compare_models takes two models, or lists of one or more models")
@@ -197,13 +197,13 @@ def compare_models(a: Any, b: Any, text: Any) -> Ratio:
         if model.vocabulary.sha256 != first.vocabulary.sha256:
             raise InputError(
                 f"the models have {len(first.vocabulary):,} and {len(model.vocabulary):,} words, "
-                "not the same; train both over one vocabulary"
+                "which differ; train both with the same vocabulary"
             )
     corpus = Corpus.of(text, first.vocabulary)
     nlls = [[model.nll(corpus) for model in group] for group in groups]
     ratio = paired_ratio(*nlls)
     if ratio is None:
-        raise InputError(f"{corpus.name} has no token to compare the models on")
+        raise InputError(f"{corpus.name} has no tokens; give a text to compare the models on")
     return ratio
 
 
@@ -220,7 +220,7 @@ def plan(
     n_jobs: int | None = None,
     **options: Any,
 ) -> schedule.Plan:
-    """Return the plan of a comparison; nothing is trained or written.
+    """Return the plan of a comparison, without training or writing anything.
 
     Parameters and errors are those of `compare`.
     """
@@ -229,7 +229,7 @@ def plan(
     store = Store(folder)
     parsed = with_kept_candidates(parsed, setting, store, only=only, force=force)
     speed_rounds = affordable_speed_rounds(setting, parsed, speed_rounds)
-    # the keys of trainings in a bounded time depend on the threads and the kernels
+    # With a time limit, the keys of jobs depend on the threads and the kernels
     with limited_threads(threads_of_job(n_jobs)), setting.backend():
         jobs = Schedule(parsed, setting, store, n_jobs=n_jobs, speed_rounds=speed_rounds)
         return jobs.plan()
@@ -237,7 +237,7 @@ def plan(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A trained model, and the comparison of its one candidate.
+    """A trained model, and a comparison with its candidate alone.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ class Evaluation:
     train : float or None
         Perplexity of the first 50,000 training tokens.
     interrupted : bool
-        Whether Ctrl-C ended the training; the results are of the best weights until then.
+        Whether Ctrl-C ended the training. The results are those of the best weights so far.
     """
 
     model: BaseModel
@@ -274,23 +274,21 @@ def evaluate(
     trained: Callable[[BaseModel], object] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Train and score a model with one output layer: a comparison of one candidate.
-
-    No speeds are measured.
+    """Train and score a model with one output layer, without measuring speeds.
 
     Parameters
     ----------
     candidate : str, Candidate or Tree
-        As `compare` takes them; not several models, nor an n-gram model.
-    text : Splits, Corpus, or what `Corpus.of` takes
+        As in `compare`, except ensembles and n-gram models.
+    text : Splits, Corpus, or anything that `Corpus.of` accepts
     stop : Epochs or Seconds, optional
-        At most 20 epochs by default.
+        Stopping rule (default: at most 20 epochs).
     folder : path, optional
-        Keeps the trained model, and checkpoints of an interrupted training; a temporary one by
-        default.
+        Folder for the trained model, and for the checkpoints of an interrupted training (default: a
+        temporary folder).
     trained : callable, optional
-        Called with the trained model before it is scored; not called for a job that `folder` has
-        finished. An interrupted training is scored too.
+        Called with the trained model before it is scored, also after an interrupted training. Not
+        called if `folder` contains the finished job.
     **options
         As in `compare`.
 
@@ -301,15 +299,15 @@ def evaluate(
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="hstree-") as temporary:
-            # the model is in memory when its folder is removed
+            # The model is in memory when its folder is removed
             return evaluate(
                 candidate, text, stop=stop, folder=temporary, trained=trained, **options
             )
     parsed = Candidate.parse(candidate)
     if parsed.models > 1 or not parsed.is_trained:
-        raise OptionError(f"{parsed} is not one model to train; compare takes it")
+        raise OptionError(f"{parsed} is not one model to train; use compare")
     splits = Splits.of(text)
-    # a given tree decides which words the text has
+    # A given tree determines the vocabulary of the text
     if (labels := parsed.vocabulary()) is not None:
         splits = Splits(*(part.with_vocabulary(labels) for part in splits))
     setting, _ = read_setting(splits, [parsed], stop or Epochs(), 1, options)
@@ -317,7 +315,7 @@ def evaluate(
     store = Store(folder)
     models: list[BaseModel] = []
 
-    # keep the trained model, which the comparison itself drops after scoring
+    # Keep the trained model, which a comparison does not keep after scoring
     def on_trained(model: BaseModel) -> None:
         models.append(model)
         if trained is not None:
@@ -331,6 +329,6 @@ def evaluate(
         if not result.interrupted:
             jobs = Schedule([parsed], setting, store, n_jobs=1)
             writer.collect(jobs.score_all(jobs.candidates_to_rescore(writer.finished)))
-        # a job that the folder has finished is not trained, but read
+        # The model of a finished job is loaded from the folder
         model = models[0] if models else load_model(store.model_folder(job))
         return Evaluation(model, writer.comparison(), result.train, result.interrupted)

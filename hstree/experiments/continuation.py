@@ -1,4 +1,4 @@
-"""Continuation of the comparison that a folder holds, with its candidates and with new ones.
+"""Continuation of a comparison in a folder, with its candidates and with new ones.
 
 A comparison continues only with the same texts, words, model and stopping rule.
 """
@@ -31,18 +31,17 @@ def with_kept_candidates(
     only: bool = False,
     force: bool = False,
 ) -> list[Candidate]:
-    """Return the candidates that the folder holds and then the others, if they can share a table.
+    """Return the candidates in the folder, followed by the new candidates.
 
-    With `only` no candidates are added.
-
-    Raises InputError when the folder holds a comparison of something else, unless `force`.
+    With `only`, the candidates in the folder are not added. Raises InputError if the folder
+    contains a comparison with other settings, unless `force`.
     """
     if not (store.home / results.JSON).exists():
         return list(candidates)
     try:
         kept = results.load(store.home)
     except HstreeError as error:
-        warnings.warn(f"{problem(error)}; its candidates are left out", stacklevel=3)
+        warnings.warn(f"{problem(error)}; its candidates are ignored", stacklevel=3)
         return list(candidates)
     if not kept.candidates:
         return list(candidates)
@@ -50,12 +49,12 @@ def with_kept_candidates(
         if force:
             return list(candidates)
         raise InputError(
-            f"{store.home} holds a comparison that cannot share a table with this one: "
-            f"{'; '.join(differing)}; choose another folder, or force its replacement"
+            f"{store.home} contains a comparison with other settings: {'; '.join(differing)}; "
+            "choose another folder, or force its replacement"
         )
 
     named = {candidate.name: candidate for candidate in candidates}
-    # the order of the same comparison is its own, also where another one finished first
+    # If no candidate is missing, keep the given order, and not the order in which they finished
     if only or named.keys() >= {result.name for result in kept.candidates} | set(kept.pending):
         return list(candidates)
 
@@ -65,15 +64,15 @@ def with_kept_candidates(
         if result.name in named:
             merged.append(named.pop(result.name))
             continue
-        # a tree file that is gone is replaced by the copy in the folder
+        # The copy in the folder replaces a tree file that was deleted
         output = shlex.split(result.name)[0 if result.models == 1 else 2]
         is_gone = output.endswith(ENDINGS) and not Path(output).exists()
-        # a candidate is left out where what it names is gone, and its tree, too
+        # Skip a candidate if both its file and the copy are missing
         with suppress(HstreeError):
             tree = load(store.home / str(result.tree_file)) if is_gone else None
             merged.append(Candidate.parse(result.name, tree))
 
-    # candidates that were finished before they were to train again, which was interrupted
+    # Candidates that were finished before an interrupted comparison trained them again
     for name in pending:
         with suppress(HstreeError):
             candidate = Candidate.parse(name)
@@ -84,15 +83,15 @@ def with_kept_candidates(
 
 
 def _differences(comparison: Comparison, setting: Setting) -> list[str]:
-    """Return in words what a setting has otherwise than the comparison in a folder."""
-    # what differs: how it is in the folder, and how it is here
+    """Describe the differences between a comparison in a folder and a setting."""
+    # Names of differences, with the values in the folder and here
     differing: dict[str, tuple[object, object]] = {}
     for split, part in zip(SPLITS, setting.splits, strict=True):
         source = comparison.corpus[split]
         if any(source.get(key) != part.source.get(key) for key in ("sha256", "lines", "lower")):
             differing[f"{split} split"] = _describe_text(source), _describe_text(part.source)
 
-    # another text has other words, which need no mention
+    # Another text has another vocabulary, which needs no mention
     vocabulary = setting.splits.train.vocabulary
     if not differing and comparison.vocabulary.sha256 != vocabulary.sha256:
         here = f"{len(vocabulary):,} words; give the same --min-count or --vocabulary"
@@ -113,11 +112,11 @@ def _differences(comparison: Comparison, setting: Setting) -> list[str]:
             differing.setdefault("network", (network, f"changed {here}; restore the file"))
     if comparison.stop != setting.stop:
         differing["rule"] = comparison.stop, setting.stop
-    return [f"its {name} is {kept}, this one's {here}" for name, (kept, here) in differing.items()]
+    return [f"its {name} is {kept}, here it is {here}" for name, (kept, here) in differing.items()]
 
 
 def _describe_text(source: dict[str, object]) -> str:
-    """Return which text this is."""
+    """Describe a text by its name, lines and hash."""
     case = "in lower case, " if source.get("lower") else ""
     sha256 = str(source.get("sha256"))[:8]
     return f"lines {source.get('lines')} of {source.get('name')} ({case}sha256 {sha256})"

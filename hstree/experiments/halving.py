@@ -1,8 +1,8 @@
-"""Successive halving: which candidates train in a round, and for how many seconds.
+"""Successive halving: the candidates and the seconds of each round.
 
-All candidates train equally long, then the better half continues for as long again, until two
-models are left. The halves are of models: candidates of one or several of the same share trainings,
-and continue together.
+All candidates train for the same time, then the better half continues for the same time again,
+until two models are left. An ensemble uses the same models as its single candidate, so that both
+continue together.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from hstree.experiments.results import Count, Positive, Record
 from hstree.experiments.setting import Setting
 from hstree.experiments.store import ROUNDS, Store, rounds_key
 
-#: Fraction of the time that training may take in the first round's reckoning. Scoring, speeds and
-#: n-gram models take the rest.
+#: Fraction of the time that is planned for training in the first round. Scoring, speeds and n-gram
+#: models take the rest.
 TRAINING_FRACTION = 0.75
 #: Fraction of the time that scoring all held-out tokens may take.
 SCORING_FRACTION = 0.1
-#: Fraction of the time that measuring speeds may take, and seconds of one turn in it.
+#: Fraction of the time that measuring speeds may take, and seconds of one measurement.
 SPEEDS_FRACTION = 1 / 4
 TURN_SECONDS = 2.0
-#: Minimum seconds of a candidate's first round.
+#: Minimum seconds of a candidate in the first round.
 MIN_SECONDS = 0.5
 #: Maximum number of models in the last round.
 LAST_MODELS = 2
-#: A further round has at least this many times the seconds of the round before it.
+#: Minimum ratio of the seconds of a round to those of the round before it.
 MIN_GROWTH = 1.1
 
 
 class Round(Record, frozen=True):
-    """A round: its candidates, their seconds from the text, and their validation perplexities."""
+    """A round: its candidates, their total seconds, and their validation perplexities."""
 
     seconds: Positive
     candidates: list[str]
@@ -47,9 +47,9 @@ class Round(Record, frozen=True):
 
 
 class Rounds(Record, frozen=True):
-    """The content of ``rounds.json``; `key` is a hash of what the rounds depend on.
+    """The content of ``rounds.json``; `key` is a hash of all conditions of the rounds.
 
-    Validation perplexities are those of the first `valid_tokens` tokens.
+    Validation perplexities were measured on the first `valid_tokens` tokens.
     """
 
     key: str
@@ -58,26 +58,26 @@ class Rounds(Record, frozen=True):
 
 
 class PlannedRound(NamedTuple):
-    """A round to come: its number of candidates, and the seconds of each from the text."""
+    """A planned round: its number of candidates, and the total seconds of each."""
 
     candidates: int
     seconds: float
 
 
 def distinct_models(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the single candidates that candidates are one or several models of."""
+    """Return the distinct single candidates, each model of an ensemble included."""
     return list(dict.fromkeys(candidate.single for candidate in candidates))
 
 
 def better_half(ranked: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates of the better half of the models, which are ranked by the first."""
+    """Return the candidates whose model is in the better half of the models."""
     models = distinct_models(ranked)
     better = models[: math.ceil(len(models) / 2)]
     return [candidate for candidate in ranked if candidate.single in better]
 
 
 def n_rounds(active: Sequence[Candidate]) -> int:
-    """Return the number of rounds until the models are halved to the last ones."""
+    """Return the number of rounds until at most `LAST_MODELS` models are left."""
     models = len(distinct_models(active))
     rounds = 1
     while models > LAST_MODELS:
@@ -87,9 +87,9 @@ def n_rounds(active: Sequence[Candidate]) -> int:
 
 
 def affordable_speed_rounds(setting: Setting, candidates: Sequence[Candidate], wanted: int) -> int:
-    """Return the number of turns in which speeds are measured; by halving, time limits it.
+    """Return the number of rounds in which speeds are measured: 1 to `wanted`.
 
-    There is one turn at least, and `wanted` at most.
+    With halving, it depends on the time limit.
     """
     seconds = setting.stop.total_seconds
     if seconds is None or not setting.stop.is_shared:
@@ -100,17 +100,17 @@ def affordable_speed_rounds(setting: Setting, candidates: Sequence[Candidate], w
 
 
 class RoundTimes:
-    """Divides the minutes of a comparison among its rounds.
+    """Division of the minutes of a comparison into rounds.
 
     Parameters
     ----------
     setting : Setting
     trained : sequence of Candidate
-        All candidates that train.
+        All candidates that are trained.
     n_jobs : int
-        Number of jobs at a time.
+        Number of parallel jobs.
     speed_rounds : int
-        Number of turns in which speeds are measured at the end.
+        Number of rounds in which speeds are measured at the end.
     """
 
     def __init__(
@@ -120,17 +120,17 @@ class RoundTimes:
         self.trained = trained
         self.n_jobs = n_jobs
         self.total = setting.stop.total_seconds or 0.0
-        #: Seconds that measuring speeds and scoring all held-out tokens may take.
+        #: Seconds reserved for measuring speeds and for scoring all held-out tokens.
         self.reserve = min(TURN_SECONDS * speed_rounds * len(trained), SPEEDS_FRACTION * self.total)
         if setting.is_sampling:
             self.reserve += SCORING_FRACTION * self.total
 
     def next_seconds(self, active: Sequence[Candidate], seconds: float, left: float) -> float:
-        """Return the seconds of each candidate of the next round, after `seconds` so far.
+        """Return the total seconds of each candidate after the next round, from `seconds` so far.
 
-        They double; less where the rounds to come would take more than the seconds `left`, of which
-        the first round takes its fraction. They remain the same where scoring and the like leave
-        no time for another round.
+        The seconds double, or increase by less if the remaining rounds would take more than the
+        seconds `left`. The first round gets its fraction of them. The seconds stay the same if
+        there is no time for another round.
         """
         step = left / self._n_steps(active, is_first=not seconds)
         step = min(step, seconds) if seconds else TRAINING_FRACTION * step
@@ -138,13 +138,13 @@ class RoundTimes:
         return seconds if target < MIN_GROWTH * seconds else target
 
     def planned_rounds(self, kept: Sequence[Round]) -> list[PlannedRound]:
-        """Return the rounds that are kept, and those to come if only training takes time."""
+        """Return the kept rounds, and the rounds to come if only training takes time."""
         active = list(self.trained)
         left = max(self.total - self.reserve, 0.0)
         rounds: list[PlannedRound] = []
         seconds = 0.0
         for number in itertools.count() if active else ():
-            # rounds that are kept, then those that the time allows
+            # Kept rounds, then rounds that the remaining time allows
             if number < len(kept):
                 target = kept[number].seconds
             else:
@@ -155,22 +155,22 @@ class RoundTimes:
             if target == seconds or n_rounds(active) == 1:
                 break
             seconds = target
-            # which candidates continue is not known yet
+            # The candidates that will continue are unknown, but not their number
             active = better_half(active)
         return rounds
 
     def needed_seconds(self) -> float:
-        """Return the minimum seconds of the comparison in which the first round has enough."""
+        """Return the minimum seconds of a comparison with a first round of `MIN_SECONDS`."""
         needed = MIN_SECONDS * self._n_steps(self.trained, is_first=True)
         return needed / (TRAINING_FRACTION * (1 - SPEEDS_FRACTION))
 
     def _n_steps(self, active: Sequence[Candidate], *, is_first: bool) -> float:
-        """Return the training of all rounds to come, in units of a candidate's next step."""
+        """Return the training time of all remaining rounds, in units of a candidate's next step."""
         n_models = len(distinct_models(active))
         n_active_jobs = len(self.setting.jobs(*active))
         jobs_per_model = n_active_jobs / max(n_models, 1)
         steps = math.ceil(n_active_jobs / self.n_jobs)
-        # each round adds as much as there was before
+        # Each round doubles the seconds so far
         weight = 1 if is_first else 2
         while n_models > LAST_MODELS:
             n_models = math.ceil(n_models / 2)
@@ -180,15 +180,15 @@ class RoundTimes:
 
 
 def load_rounds(times: RoundTimes, store: Store) -> Rounds:
-    """Return the rounds that the folder keeps of the same comparison; none without them.
+    """Return the rounds of the same comparison that the folder contains, if any.
 
-    Warns where they are of other candidates, with which these would share the time otherwise.
-    Raises OptionError when the minutes are too few for the first round.
+    Warns if the folder contains rounds of other candidates, since all candidates share the time.
+    Raises OptionError if the minutes are too few for the first round.
     """
     key = rounds_key(times.setting)
     valid_tokens = times.setting.sample_tokens.valid
 
-    # the rounds of the same comparison, which continue if their candidates are the same
+    # Rounds of the same comparison continue if their candidates are the same
     kept = store.load(ROUNDS, Rounds)
     before = kept.rounds if kept is not None and kept.key == key else []
     differing: list[str] = []
@@ -198,7 +198,7 @@ def load_rounds(times: RoundTimes, store: Store) -> Rounds:
         if not differing:
             return Rounds(key, valid_tokens, before)
 
-    # other rounds: the time must be enough for all candidates
+    # New rounds need enough time for all candidates
     needed = times.needed_seconds()
     if times.total < needed:
         raise OptionError(
@@ -208,9 +208,9 @@ def load_rounds(times: RoundTimes, store: Store) -> Rounds:
         )
     if differing:
         warnings.warn(
-            f"the candidates share {times.total:g} s, so that other candidates ("
-            f"{', '.join(differing)}) change the seconds of each: all train again; "
-            "under a rule of seconds or epochs a new candidate only adds itself",
+            f"the candidates share {times.total:g} s, so all of them train again, because these "
+            f"were added or removed: {', '.join(differing)}; with a limit of seconds or epochs, a "
+            "new candidate would train alone",
             stacklevel=2,
         )
     return Rounds(key, valid_tokens)

@@ -1,7 +1,7 @@
-"""One job: vectors, a tree, a training and its scores, each loaded from the store if it is there.
+"""One job: vectors, a tree, a trained model and scores, each loaded from the store if available.
 
-A finished job is not run again, a stopped one continues from its checkpoint, and one whose files
-are damaged is run again.
+A finished job is not repeated, an interrupted job continues from its checkpoint, and a job with
+damaged files runs again.
 """
 
 from __future__ import annotations
@@ -57,26 +57,26 @@ from hstree.layers.registry import LayerSpec
 from hstree.models import BaseModel, kind_of, load_model, new_model
 from hstree.tree import Tree, load
 
-#: Fractions of the seconds of a candidate's first round: the maximum for the vectors of its tree,
-#: the part of them in which the source of the vectors trains, and the minimum for its own training.
+#: Fractions of the seconds in the first round of a candidate: maximum for the vectors of its tree,
+#: training of the source of these vectors, and minimum for training the candidate itself.
 VECTORS_FRACTION = 1 / 2
 SOURCE_FRACTION = 1 / 3
-#: Fraction of these seconds for word vectors, where these are of another model.
+#: Fraction of these seconds for word vectors that another model learns.
 WORD_VECTORS_FRACTION = 1 / 16
 MIN_TRAINING_FRACTION = 1 / 4
 #: Errors that end one candidate, in training, scoring or speeds; others end the comparison.
 FAILURES = (TrainingError, OptionError, MemoryError)
 #: Validation perplexity of a failed training, which is ranked last; JSON has no infinity.
 FAILED = 1e300
-#: Tokens that an n-gram model is fitted to, for each second of a bounded time. It fits 800,000
-#: tokens per second, so that this takes a thirteenth of the time.
+#: Maximum number of tokens for fitting an n-gram model, per second of a time limit. It fits 800,000
+#: tokens per second, so this takes a thirteenth of the time.
 NGRAM_TOKENS_PER_SECOND = 60_000
 
 
 def find_result(
     job: Job, setting: Setting, store: Store, budget: Budget | None = None
 ) -> JobResult | None:
-    """Return the result of a finished job, or None; nothing is trained or written."""
+    """Return the result of a finished job, or None, without training or writing anything."""
     try:
         return run_job(job, setting, Store(store.home, is_read_only=True), budget)
     except NotFinishedError:
@@ -98,20 +98,21 @@ def run_job(
     ----------
     job, setting, store
     budget : Budget, optional
-        Vectors, tree and training together take about so many seconds; None under a rule of epochs.
+        Approximate total seconds of vectors, tree and training; None without a time limit.
     kind : {"runs", "vectors"}
         Whether the model is that of the job, or the source of vectors, which has another folder.
     on_trained : callable, optional
-        Called with the trained model before it is scored, on the first `SAMPLE` training tokens,
-        too. An interrupted training is then scored, and a failed one raises its error. Without it
-        an interrupted training raises KeyboardInterrupt, and the same call continues it.
+        Called with the trained model before it is scored. If given, the first `SAMPLE` training
+        tokens are scored too, an interrupted training is scored, and a failed training raises its
+        error. Otherwise an interrupted training raises KeyboardInterrupt; the same call continues
+        it.
     """
     home = store.folder(job, kind)
     if not job.candidate.is_trained:
         with store.lock_folder(home):
             return _run_ngram_job(job, setting, store, home)
 
-    # layers over the same tree share it; its seconds count in the time of each
+    # Layers share a tree, and its seconds count in the total time of each layer
     tree, timings = build_tree(job, setting, store, budget)
     spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
     key = job_key(setting, spec, job.seed, None if budget is None else budget.seconds)
@@ -122,14 +123,14 @@ def run_job(
 
         try:
             model = _train(job, setting, store, spec, timings, budget, home)
-            # an interrupted training is continued, unless somebody waits for its results
+            # An interrupted training can be continued, unless the caller needs its results
             history = model.history_
             if history.interrupted and on_trained is None:
                 raise KeyboardInterrupt
             if on_trained is not None:
                 on_trained(model)
 
-            # scored after the model is saved; the record is written last
+            # The model is saved before it is scored, and the record is written last
             store.save_model(home, model)
             training_perplexity: float | None = None
             if on_trained is not None:
@@ -162,7 +163,7 @@ def run_job(
 
 
 def continue_job(job: Job, setting: Setting, store: Store, budget: Budget | None = None) -> float:
-    """Train until some seconds from the text and keep a checkpoint; return the best validation.
+    """Train until a budget is used and keep a checkpoint; return the best validation perplexity.
 
     It is `FAILED` where the training fails, which is kept as the result of the job.
     """
@@ -197,7 +198,7 @@ def score_all_tokens(
         key = all_tokens_key(result, setting.splits)
         if (kept := store.load_result(folder, key, model_folder)) is not None:
             return kept
-        # only what depends on the scores is new
+        # Only the fields that depend on the scores change
         try:
             fields, nlls = _score(load_model(model_folder), setting.splits)
         except FAILURES as error:
@@ -212,22 +213,22 @@ def score_all_tokens(
 def learn_vectors(
     job: Job, setting: Setting, store: Store, budget: Budget | None = None
 ) -> tuple[Path, float]:
-    """Return the file of the vectors that a source learned, and the seconds that this took.
+    """Return the file of the vectors that a source has learned, and the seconds.
 
-    With a budget they take at most `VECTORS_FRACTION` of the first round. The source trains in
-    `SOURCE_FRACTION` of the round. In the time that is left it predicts twice as many tokens as it
-    would train on, because predicting a token takes less than half of a training step.
+    With a budget, they take at most `VECTORS_FRACTION` of the first round: the source trains for
+    `SOURCE_FRACTION` of the round. In the remaining time, it predicts twice as many tokens as it
+    could train on, because predicting a token takes less than half the time of training.
     """
     folder = store.folder(job, "vectors")
-    # some models, such as those in PyTorch, take the word vectors of another model
+    # Some models, such as those in PyTorch, use the word vectors of another model
     vector_options = kind_of(setting.options).model.vector_options
     if vector_options is not None:
         return learn_word_vectors(job, setting, store, budget, vector_options)
-    # without a budget, by the source as a candidate of a comparison trains, over all tokens
+    # Without a budget, train the source as a candidate, and average over all tokens
     if budget is None:
         result = run_job(job, setting, store)
         return mean_vectors(store.model_folder(job), result, setting, store, folder)
-    # in a budget, from a shorter training, then over as many tokens as the rest of the time allows
+    # With a budget, train for a shorter time, and average over the tokens that time allows
     seconds = SOURCE_FRACTION * budget.first_round
     source_budget = Budget(seconds, budget.first_round)
     result = run_job(job, setting, store, source_budget, kind="vectors")
@@ -242,14 +243,15 @@ def learn_word_vectors(
 ) -> tuple[Path, float]:
     """Return the file of the word vectors of a model with these options, and the seconds.
 
-    It trains over a Huffman tree, with a budget for `WORD_VECTORS_FRACTION` of the first round.
+    The model trains with a Huffman tree. With a budget, it takes `WORD_VECTORS_FRACTION` of the
+    first round.
     """
     folder = store.folder(job, "vectors")
     train = setting.splits.train
     spec = LayerSpec(build("huffman", train))
     options = kind_of(options).model.for_vectors(spec, options)
     seconds = None if budget is None else WORD_VECTORS_FRACTION * budget.first_round
-    # the key of a job with these options, whatever model is compared
+    # The key of a job with these options, independent of the model of the comparison
     key = job_key(replace(setting, options=options), spec, job.seed, seconds)
     with store.lock_folder(folder):
         file = folder / VECTORS
@@ -276,9 +278,9 @@ def mean_vectors(
     folder: Path,
     n_tokens: int | None = None,
 ) -> tuple[Path, float]:
-    """Return the file in `folder` of the mean vectors that a finished job predicts, and seconds.
+    """Return the file in `folder` of the mean predicted vectors of a finished job, and the seconds.
 
-    They are means over the first training tokens, over all by default.
+    They are means over the first `n_tokens` training tokens (default: all).
     """
     if result.failed is not None:
         raise TrainingError(f"{result.candidate} has no vectors: {result.failed}")
@@ -294,7 +296,7 @@ def mean_vectors(
         text = train if n_tokens is None else train.first_tokens(n_tokens)
         vectors = model.mean_predicted_vectors(text)
         if n_tokens is not None:
-            # the counts of all training tokens, not those of the first
+            # Use the counts of all training tokens, not only the first
             vectors = WordVectors.of(vectors, counts=train.counts)
         seconds = (result.timings.total or 0.0) + time.perf_counter() - began
         record = BuildRecord(result.key, vectors.sha256, 0.0, seconds)
@@ -305,15 +307,15 @@ def mean_vectors(
 def build_tree(
     job: Job, setting: Setting, store: Store, budget: Budget | None = None
 ) -> tuple[Tree | None, Timings]:
-    """Return the tree of a candidate, None if it has none, and the seconds that it took.
+    """Return the tree of a candidate, or None, and the seconds for building it.
 
-    Candidates that differ in their layers share the tree.
+    Candidates that differ only in their layers share the tree.
     """
     candidate = job.candidate.tree_candidate
     if not candidate.has_tree:
         return None, Timings()
 
-    # options, and what replaces an option or is needed beside them
+    # Options of the builder, and other inputs
     inputs: dict[str, Any] = dict(candidate.options)
     vectors: Path | None = None
     learning_seconds = 0.0
@@ -327,7 +329,7 @@ def build_tree(
         vectors = candidate.vectors_file
         build_record = vectors.parent / BUILD
         if not vectors.is_absolute() and (store.home / build_record).exists():
-            # learned in a round of a bootstrap
+            # Vectors that were learned in a round of a bootstrap
             learned = store.load(str(build_record), BuildRecord)
             if learned is not None:
                 learning_seconds = learned.seconds or 0.0
@@ -341,7 +343,7 @@ def build_tree(
         if isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
     }
 
-    # the key has the content of the files, not their names alone
+    # The key includes the content of the files, not only their names
     key = tree_key(setting, candidate, job.seed, files)
     file = store.tree_file(job)
     with store.lock_folder(file.parent):
@@ -354,7 +356,7 @@ def build_tree(
         with progress.task(f"building {candidate.name}"):
             tree = candidate.build(setting.splits.train, job.seed, vectors)
         timings = Timings(vectors=learning_seconds, tree=time.perf_counter() - began)
-        # where vectors or another tree are from a file, nobody knows how long they took
+        # The time for vectors or a tree from a file is unknown
         if not is_timed:
             timings = Timings(vectors=None, tree=None)
         record = BuildRecord(key, tree.sha256, timings.vectors, timings.tree)
@@ -374,15 +376,15 @@ def _train(
     budget: Budget | None,
     home: Path,
 ) -> BaseModel:
-    """Return the trained model of a job whose vectors and tree took some seconds.
+    """Train the model of a job; `timings` contains the seconds of its vectors and tree.
 
-    If they took the time of the first round, the training takes a fraction of it. If either is
-    from a file, as in a bootstrap, the budget is that of the training alone.
+    These seconds are subtracted from the budget, but training gets at least a fraction of the first
+    round. If the vectors or the tree are from a file, the whole budget is used for training.
     """
     store.require_writable()
     limit: dict[str, Any] = {"epochs": setting.stop.max_epochs}
     if budget is not None:
-        # what vectors and tree took before is taken off, but the training has a fraction at least
+        # Subtract the seconds of vectors and tree, but keep a minimum for the training
         before = (timings.vectors or 0.0) + (timings.tree or 0.0)
         left = budget.seconds - before if job.candidate.is_timed else budget.seconds
         limit["seconds"] = max(left, MIN_TRAINING_FRACTION * budget.first_round)
@@ -431,7 +433,7 @@ def warn_of_failure(name: str, error: Exception) -> str:
 def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldOut, Float64]]:
     """Score the held-out splits under a model.
 
-    Return the fields of a `JobResult` that depend on the scores, and the nll (T,) of every token.
+    Returns the fields of a `JobResult` that depend on the scores, and the nll (T,) of every token.
     """
     began = time.perf_counter()
     valid = model.score(model.reencode(splits.valid), details=True)
@@ -441,7 +443,7 @@ def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldO
         "valid": np.asarray(valid.token_nll),
         "test": np.asarray(test.token_nll),
     }
-    # the texts from which the tree or layer was made, and those of the training
+    # The source texts of the tree or layer, and the training texts
     output = "layer" if model.spec.tree is None else "tree"
     provenance = {output: model.spec.provenance, "training": model.texts}
     fields = {**_score_fields(nlls, splits, provenance), "scoring_seconds": seconds}
@@ -452,13 +454,13 @@ def _score(model: BaseModel, splits: Splits) -> tuple[dict[str, Any], dict[HeldO
 
 
 def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobResult:
-    """Fit and score a Kneser-Ney model, on the first tokens where the time is bounded."""
+    """Fit and score a Kneser-Ney model; with a time limit, use only the first tokens."""
     train = setting.splits.train
     splits = setting.splits
     if (seconds := setting.stop.total_seconds) is not None:
         most = int(seconds * NGRAM_TOKENS_PER_SECOND)
         train = train.first_tokens(most)
-        # scoring a token takes less time than fitting it
+        # Scoring a token takes less time than fitting it
         n_held_out = len(splits.valid) + len(splits.test)
         splits = splits if n_held_out <= most else setting.sample
     options = {**job.candidate.options, "tokens": len(train)}
@@ -469,7 +471,7 @@ def _run_ngram_job(job: Job, setting: Setting, store: Store, home: Path) -> JobR
     store.require_writable()
     began = time.perf_counter()
     with progress.task(f"fitting {job.candidate.name}"):
-        # a comparison without n-gram models does not wait for this import
+        # A comparison without n-gram models does not wait for this import
         from hstree.ngrams.kneser_ney import KneserNey
 
         model = KneserNey(**job.candidate.options).fit(train)

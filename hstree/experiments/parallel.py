@@ -1,7 +1,7 @@
-"""Stages of jobs: one at a time in this process, or several at a time in other processes.
+"""Stages of jobs: one at a time in this process, or in parallel in other processes.
 
-All processes see the folder of the comparison. Jobs share trees and the vectors from which these
-are built. The first job that needs one makes it, and the others wait.
+All processes see the folder of the comparison. Jobs share trees and the vectors from which trees
+are built. The first job that needs them creates them, and other jobs wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hstree.experiments.setting import Budget, Setting
 from hstree.experiments.store import Store
 from hstree.tree import Tree
 
-#: What is done of a job: `run_job`, `continue_job` or `score_all_tokens`.
+#: A function that does a part of a job: `run_job`, `continue_job` or `score_all_tokens`.
 Stage = Callable[[Job, Setting, Store, Budget | None], JobResult | float]
 
 
@@ -40,10 +40,10 @@ def run_stage(
     n_jobs: int | None,
     builds_trees_first: bool = False,
 ) -> Iterator[tuple[Job, JobResult | float]]:
-    """Do a stage of jobs, `n_jobs` at a time; yield each job with its result when it is done.
+    """Run a stage of jobs, `n_jobs` in parallel; yield each job with its result when it is done.
 
-    `title` is that of the progress. If `builds_trees_first`, trees that need no vectors are built
-    before any training, so that invalid options of a builder are refused at once.
+    `title` is the title of the progress display. If `builds_trees_first`, trees that need no
+    vectors are built before any training, so that invalid options of builders are refused at once.
     """
     unbuilt: list[Job] = []
     if builds_trees_first:
@@ -65,8 +65,8 @@ def run_stage(
                 yield job, result
         return
 
-    # the vectors of all sources are learned first, and then trees are built; of the jobs, those
-    # that take long begin first, and those that need vectors, or learn them, last
+    # Learn the vectors of all sources, then build trees, then run the jobs: slow jobs first, jobs
+    # that need or learn vectors last
     sources = [Job(job.candidate.source, job.seed) for job in jobs if job.candidate.source]
     ordered = sorted(
         jobs,
@@ -81,7 +81,7 @@ def run_stage(
         *((stage, job) for job in ordered),
     ]
     tasks = ((work, job.candidate.name, job.candidate.tree, job.seed) for work, job in stages)
-    # texts are sent as addresses, without their arrays
+    # Texts are sent as addresses, without their arrays
     texts = [corpus_address(part) for part in setting.splits]
     conditions = {
         "options": setting.options,
@@ -113,14 +113,14 @@ def _do_task(
     budget: Budget | None,
     task: tuple[Callable[..., object], str, Tree | None, int],
 ) -> JobResult | float | None:
-    """Do a task in a worker; return the result of a job, or None for vectors and trees."""
-    # a worker on another machine sees the folder where all share it: the lock of the comparison
+    """Run a task in a worker; return the result of a job, or None for vectors and trees."""
+    # A worker sees the lock of the comparison only if it shares the folder
     stage, name, tree, seed = task
     store = Store(home)
     if not (home / LOCK).exists():
         raise WorkerError(
-            f"{socket.gethostname()} does not see the folder {home}; choose one that all workers "
-            "share"
+            f"the worker {socket.gethostname()} cannot see the folder {home}; choose a folder that "
+            "all workers share"
         )
     setting = Setting(Splits(*map(open_corpus, texts)), **conditions)
     with setting.backend():

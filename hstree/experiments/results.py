@@ -74,7 +74,7 @@ class Epochs(Record, tag="epochs", tag_field="rule", frozen=True):
 
     @property
     def max_epochs(self) -> int:
-        """Maximum number of epochs of a training."""
+        """Maximum number of epochs of a training run."""
         return self.epochs
 
     def __str__(self) -> str:
@@ -686,10 +686,10 @@ COLUMNS: list[Column] = [
     Column("scores_per_target", "tree.scores_per_target", "scores/target", _to_tenths),
     Column("depth", "tree.depth"),
     Column("parameters", "parameters", "parameters", _whole_number),
-    *_speed_columns("training", "speed/flat", "tokens/s"),
-    *_speed_columns("nll", "one-word speed/flat"),
-    *_speed_columns("top_k", "top-10 speed/flat"),
-    *_speed_columns("unnormalised", "unnormalised speed/flat"),
+    *_speed_columns("training", "speed vs flat", "tokens/s"),
+    *_speed_columns("nll", "one-word speed vs flat"),
+    *_speed_columns("top_k", "top-10 speed vs flat"),
+    *_speed_columns("unnormalised", "unnormalised speed vs flat"),
     Column("seconds_from_text", "timings.total", "total s", _to_tenths),
     Column("from_text_times_flat", "from_text_times_flat"),
     Column("seconds_vectors", "timings.vectors"),

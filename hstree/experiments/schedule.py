@@ -1,6 +1,6 @@
-"""The schedule: which jobs run when, under each stopping rule.
+"""The order of jobs under each stopping rule.
 
-Results are not written here, and speeds not measured.
+Other modules write results and measure speeds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hstree.experiments.store import ROUNDS, Store
 
 
 class Finished(NamedTuple):
-    """A candidate whose jobs are finished, with their results, and whether the folder kept them."""
+    """A candidate with finished jobs, their results, and whether the folder contained them."""
 
     candidate: Candidate
     results: list[JobResult]
@@ -45,17 +45,17 @@ class Finished(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job of a plan.
+    """A job in a plan.
 
     Attributes
     ----------
     is_finished : bool
-        Whether it is finished and will not be done again.
+        Whether the job is finished and will not run again.
     seconds : float or None
-        Seconds that a finished job took, or that the stopping rule gives one that is to do: by
-        halving those of the first round. None where they are not known.
+        Seconds that a finished job took, or that the stopping rule allows for a job to do; with
+        halving, the seconds of the first round. None if they are unknown.
     max_seconds : float or None
-        By halving, the seconds in all of a job that stays until the last round.
+        With halving, the total seconds of a job that continues until the last round.
     """
 
     is_finished: bool
@@ -65,14 +65,14 @@ class PlannedJob:
 
 @dataclass(frozen=True)
 class Plan:
-    """The jobs of a comparison, and by halving its rounds, if all takes the time that it should."""
+    """The jobs of a comparison, and with halving its planned rounds."""
 
     jobs: dict[Job, PlannedJob]
     rounds: list[PlannedRound]
 
 
 class Schedule:
-    """Runs the jobs of candidates under the stopping rule of a setting.
+    """Execution of the jobs of candidates under the stopping rule of a setting.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ class Schedule:
     setting : Setting
     store : Store
     n_jobs : int, optional
-        Number of jobs at a time, as `hstree.compare` takes it.
+        Number of parallel jobs, as in `hstree.compare`.
     speed_rounds : int
-        Number of turns in which speeds are measured afterwards, for which halving reserves time.
+        Number of rounds in which speeds are measured later; halving reserves time for them.
 
     Attributes
     ----------
     finalists : list of Candidate
-        Candidates that train longest.
+        Candidates that are trained longest.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Schedule:
         self._began = time.perf_counter()
 
     def train_all(self) -> Iterator[Finished]:
-        """Yield each candidate when its jobs are finished; those that the folder keeps first."""
+        """Yield each candidate when its jobs are finished, beginning with those in the folder."""
         if self.setting.stop.is_shared:
             with progress.task("all candidates", self.setting.stop.total_seconds, "seconds"):
                 yield from self._halve()
@@ -117,8 +117,8 @@ class Schedule:
             yield from self._finish(self.candidates, self.setting.budget, "candidates")
 
     def plan(self) -> Plan:
-        """Return the jobs, those that are finished and those that are to do, and the rounds."""
-        # by halving, the budget of each candidate is that of the last round that it was in
+        """Return all jobs, finished or to do, and the rounds."""
+        # With halving, the budget of each candidate is that of its last round
         first_budget = self.setting.budget
         budgets: dict[str, Budget] = {}
         rounds: list[PlannedRound] = []
@@ -132,7 +132,7 @@ class Schedule:
             first_budget = None
             rounds = self._times.planned_rounds(kept)
 
-        # seconds: taken by those that are finished; else from the first round to the last
+        # Seconds of finished jobs, or planned seconds from the first round to the last
         jobs: dict[Job, PlannedJob] = {}
         for candidate in self.candidates:
             for job in self.setting.jobs(candidate):
@@ -152,29 +152,29 @@ class Schedule:
     def without_failures(
         self, finished: Mapping[Candidate, Sequence[JobResult]]
     ) -> list[Candidate]:
-        """Return the trained candidates of which no job failed."""
+        """Return the trained candidates without failed jobs."""
         return [
             candidate
             for candidate in self.trained
             if all(result.failed is None for result in finished[candidate])
         ]
 
-    # All held-out tokens, where jobs score a sample
+    # Scores of all held-out tokens, if jobs score a sample
 
     def candidates_to_rescore(
         self, finished: Mapping[Candidate, Sequence[JobResult]]
     ) -> list[Candidate]:
-        """Return the candidates whose scoring on all tokens takes at most a tenth of the time.
+        """Return the candidates that can be scored on all tokens within a tenth of the time.
 
-        All of the finalists come first, or none do; then other trained candidates, the cheapest
-        first. There are none where jobs score all tokens.
+        Either all finalists are included or none. Other trained candidates follow, the cheapest
+        first. The list is empty if jobs already score all tokens.
         """
         if not self.setting.is_sampling:
             return []
         all_tokens = self.setting.all_tokens
         n_all = all_tokens.valid + all_tokens.test
 
-        # seconds of each job, by the time that its sample took
+        # Seconds of each job, estimated from the time for its sample
         trained = self.without_failures(finished)
         cost: dict[Job, float] = {}
         for candidate in trained:
@@ -184,7 +184,7 @@ class Schedule:
                 cost[job] = result.scoring_seconds / n_scored * n_all
 
         def cost_of(*candidates: Candidate) -> float:
-            """Return the seconds of candidates, which may share jobs."""
+            """Return the seconds of candidates; shared jobs count once."""
             return sum(cost[job] for job in self.setting.jobs(*candidates))
 
         n_budgets = 1 if self.setting.stop.is_shared else len(cost)
@@ -209,8 +209,8 @@ class Schedule:
     def _finish(
         self, candidates: Sequence[Candidate], budget: Budget | None, title: str
     ) -> Iterator[Finished]:
-        """Yield candidates of one budget when they are finished."""
-        # candidates whose jobs are all kept come first
+        """Yield candidates with one budget when they are finished."""
+        # Candidates whose jobs are all in the folder come first
         waiting: list[Candidate] = []
         with progress.task("reading finished jobs", len(candidates), "candidates") as bar:
             for candidate in candidates:
@@ -223,7 +223,7 @@ class Schedule:
                 else:
                     waiting.append(candidate)
 
-        # under a rule of seconds, the time that is left is known
+        # With a limit of seconds, the remaining time is known
         time_left: AbstractContextManager[object] = nullcontext()
         if waiting and budget is not None and not self.setting.stop.is_shared:
             trained = [candidate for candidate in waiting if candidate.is_trained]
@@ -243,10 +243,10 @@ class Schedule:
         *,
         builds_trees_first: bool = False,
     ) -> Iterator[tuple[Candidate, list[Any]]]:
-        """Do a stage of the jobs of candidates; yield each candidate with what its jobs return."""
+        """Run a stage of the jobs of candidates; yield each candidate with its results."""
         if not candidates:
             return
-        # a job may be that of several candidates, such as a model and an ensemble of it
+        # A job may belong to several candidates, such as a model and an ensemble of it
         waiting = {candidate: self.setting.jobs(candidate) for candidate in candidates}
         done: dict[Job, JobResult | float] = {}
         finished_jobs = run_stage(
@@ -269,9 +269,9 @@ class Schedule:
     # Halving
 
     def _halve(self) -> Iterator[Finished]:
-        """Train all candidates equally long, then the better half, until two models are left.
+        """Train all candidates for the same time, then the better half, until two models are left.
 
-        It ends earlier where scoring leaves no time for another round. Rounds are kept in the
+        Training ends earlier if scoring leaves no time for another round. Rounds are kept in the
         folder, so that the same comparison continues with the same seconds.
         """
         times = self._times
@@ -285,7 +285,7 @@ class Schedule:
         reserve = times.reserve
         seconds = 0.0
         for number in itertools.count():
-            # how long the candidates of this round train in all
+            # Total seconds of the candidates in this round
             if number == len(rounds.rounds):
                 elapsed = time.perf_counter() - self._began
                 left = max(times.total - elapsed - reserve, 0.0)
@@ -301,7 +301,7 @@ class Schedule:
             if left_rounds == 1:
                 break
 
-            # training, and the validation perplexity of each candidate
+            # Train the candidates and record their validation perplexities
             waiting = [candidate for candidate in active if candidate.name not in current.valid]
             started = time.perf_counter()
             n_trained = 0
@@ -311,11 +311,11 @@ class Schedule:
                 self.store.save(ROUNDS, rounds)
                 n_trained += len(scores)
             if number == 0:
-                # whatever is not training, above all validation, comes again at the end
+                # The time outside training, mostly validation, is needed again at the end
                 spent = time.perf_counter() - started - n_trained * seconds / times.n_jobs
                 reserve += max(0.0, spent)
 
-            # the better half continues, unless it has failed; the others are scored
+            # The better half continues, unless it has failed; the other candidates are scored
             ranked = sorted(active, key=lambda candidate: current.valid[candidate.name])
             active = [
                 candidate

@@ -25,17 +25,17 @@ from hstree.tree import Tree
 
 #: Maximum number of seeds.
 MAX_SEEDS = 100
-#: Maximum number of tokens of the validation and the test split that a job scores under a rule that
-#: bounds the time, and of the training split wherever it is scored.
+#: Maximum number of tokens that a job scores of the validation and of the test split with a time
+#: limit, and of the training split under every rule.
 SAMPLE = 50_000
-#: Maximum product of words and tokens that a candidate scores in a split under a bounded time, and
-#: the number of tokens that it scores even so.
+#: Maximum product of words and tokens that a candidate scores in a split with a time limit, and
+#: the minimum number of tokens.
 _MAX_SCORES = 2_000_000_000
 _MIN_SAMPLE = 5_000
 
 
 class Budget(NamedTuple):
-    """Seconds of a candidate, from the text on: until now, and in its first round."""
+    """Total seconds of a candidate, and its seconds in the first round."""
 
     seconds: float
     first_round: float
@@ -45,19 +45,19 @@ class Budget(NamedTuple):
 class Setting:
     """Texts, model, stopping rule and seeds of a comparison.
 
-    `read_setting` makes one from the arguments of `hstree.compare` and checks it completely.
+    `read_setting` creates a setting from the arguments of `hstree.compare` and checks it.
 
     Attributes
     ----------
     splits : Splits
         Texts over one vocabulary.
     options : dict
-        Every option of the models but the random state, the epochs and the seconds.
+        All options of the models except the random state, the epochs and the seconds.
     stop : Epochs, Seconds or Halving
     seeds : range
         Random state of the first model for each seed.
     sample_size : int or None
-        Maximum number of tokens of a held-out split that every job scores; None for all tokens.
+        Maximum number of tokens that every job scores in a held-out split; None for all tokens.
     """
 
     splits: Splits
@@ -68,7 +68,7 @@ class Setting:
 
     @cached_property
     def sample(self) -> Splits:
-        """The splits that every job reads: held-out splits are cut to the sample size."""
+        """The splits that every job reads, with held-out splits cut to the sample size."""
         if self.sample_size is None:
             return self.splits
         train, valid, test = self.splits
@@ -96,24 +96,24 @@ class Setting:
 
     @property
     def is_sampling(self) -> bool:
-        """Whether `sample` leaves held-out tokens out."""
+        """Whether `sample` excludes held-out tokens."""
         return self.sample_tokens != self.all_tokens
 
     @property
     def budget(self) -> Budget | None:
-        """Budget of a candidate that has all seconds of the rule; None for a rule of epochs."""
+        """Budget of a candidate that has all seconds of the rule; None without a time limit."""
         seconds = self.stop.total_seconds
         return None if seconds is None else Budget(seconds, seconds)
 
     def backend(self) -> AbstractContextManager[None]:
-        """Return a context in which kernels do all jobs, or NumPy where the text is short."""
+        """Return a context in which all jobs use kernels, or NumPy if the text is short."""
         n_tokens = len(self.splits.train) * self.stop.max_epochs
-        # online training exists in the kernels alone
+        # Only kernels can train online
         is_online = bool(self.options.get("online"))
         return numpy_for_short_runs(n_tokens, self.stop.total_seconds, always=is_online)
 
     def jobs(self, *candidates: Candidate) -> list[Job]:
-        """Return the jobs of candidates, each once: seed by seed, for each the models of a seed.
+        """Return the distinct jobs of candidates: for each seed, one job per model.
 
         An n-gram model has one job for all seeds.
         """
@@ -142,7 +142,7 @@ def read_setting(
     if seeds > MAX_SEEDS:
         raise OptionError(f"seeds is {brief(seeds)}; it must be 1 to {MAX_SEEDS}")
 
-    # the rule has the epochs, and the jobs have the random states
+    # The stopping rule contains the epochs, and the jobs contain the random states
     model_options = config_of(options)
     first_seed = model_options.pop("random_state")
     model_options.pop("epochs")
@@ -160,7 +160,9 @@ def read_setting(
     kind.model.check_setup(words, model_options | {"seconds": rule.total_seconds})
     if rule.total_seconds is not None:
         if not any(option.name == "seconds" for option in kind.options):
-            raise OptionError(f"the model {kind.name} has no budget of seconds")
+            raise OptionError(
+                f"the model {kind.name} cannot be trained with a time limit; use --epochs"
+            )
         sample_size = min(SAMPLE, max(_MAX_SCORES // len(words), _MIN_SAMPLE))
 
     seed_range = range(first_seed, first_seed + seeds)
@@ -168,13 +170,13 @@ def read_setting(
 
 
 def _stopping_rule(stop: Stop | None, options: Mapping[str, Any]) -> Stop:
-    """Return a checked stopping rule whose numbers are Python's."""
+    """Return a checked stopping rule with Python numbers."""
     for name in ("epochs", "seconds", "minutes"):
         if (value := options.get(name)) is not None:
             rule_name = "Halving" if name == "minutes" else name.capitalize()
             raise OptionError(f"{name} is a stopping rule; give stop=hstree.{rule_name}({value})")
     try:
-        # there and back, which checks the ranges and converts numbers of NumPy
+        # Conversion to builtins and back checks the ranges and converts NumPy numbers
         fields = msgspec.to_builtins(
             Halving() if stop is None else stop, enc_hook=methodcaller("item")
         )
@@ -190,10 +192,10 @@ def _splits_over_one_vocabulary(
 ) -> Splits:
     """Return the splits over the training words, or over the labels of the first given tree.
 
-    They have the tokens that the model reads.
+    The splits contain only tokens that the model reads.
     """
     splits = Splits.of(text)
-    # a given tree decides about the words, unless the user selected them
+    # A given tree determines the words, unless the user selected them
     trees = [tree for candidate in candidates if (tree := candidate.single.tree) is not None]
     if trees and splits.train.has_automatic_words:
         splits = splits.over_labels(trees[0])

@@ -1,7 +1,7 @@
-"""Speeds of trained models in training and in testing, measured in turns in one process.
+"""Speeds of trained models in training and in testing, measured alternately in one process.
 
-Training is timed with the drawing of batches and without validation. The models take turns, so
-that other load on the machine affects all of them alike.
+Training is timed with the creation of batches and without validation. The models alternate, so that
+other load on the machine affects all of them equally.
 """
 
 import platform
@@ -28,25 +28,25 @@ from hstree.layers.registry import LayerSpec
 from hstree.models import BaseModel, load_model, new_model
 from hstree.tree import Tree
 
-#: Number of turns of each candidate.
+#: Number of rounds, in each of which every candidate is measured once.
 ROUNDS = 3
-#: Minimum seconds of training in one turn, and of each measurement in testing.
+#: Minimum seconds of one measurement in training and in testing.
 TURN = 0.5
 TESTING_TURN = 0.1
-#: Seconds from which on a call in testing is not made longer.
+#: Minimum seconds of a call in testing after which its size is not increased.
 LONGEST_CALL = 0.2
-#: Positions scored at a time; fewer where all their log-probabilities are more than this many.
+#: Number of positions scored at a time, and maximum number of log-probabilities at a time.
 BATCH = 1024
 TABLE_LIMIT = 1 << 23
-#: Number of the most probable words that `top_k` is measured with.
+#: Number of most probable words in the measurement of `top_k`.
 TOP = 10
 
-#: Tokens per second of each round: what was measured -> name -> rounds.
+#: Tokens per second of each round, by measure and name of the candidate.
 Speeds = dict[str, dict[str, Annotated[list[Positive], Meta(min_length=1)]]]
 
 
 def machine() -> Machine:
-    """Return the computer that this process runs on."""
+    """Return a description of this computer."""
     return Machine(
         cores=n_cores(),
         system=platform.platform(),
@@ -55,7 +55,7 @@ def machine() -> Machine:
 
 
 class _Kept(Record, frozen=True):
-    """Speeds by measure and job, the keys of the jobs, and the conditions of the measurement."""
+    """Speeds by measure and job, the keys of the jobs, and the conditions of measurement."""
 
     conditions: dict[str, Any]
     keys: dict[str, str]
@@ -71,10 +71,10 @@ def kept_speeds(
 ) -> tuple[Speeds, dict[str, str]]:
     """Return the speeds of models, and the errors of those that failed, by name.
 
-    Each model is measured once, and its speeds are kept. Models whose speeds the store does not
-    have take turns. Speeds of other conditions, such as another machine, are not comparable: then
-    all models are measured. With 0 rounds nothing is measured. `keys` has the key of the job of
-    each name, `models` the folder of its trained model.
+    Each model is measured once, and its speeds are kept. Models without speeds in the store are
+    measured alternately. Speeds that were measured under other conditions, such as on another
+    machine, are not comparable: then all models are measured. With 0 rounds, nothing is measured.
+    `keys` maps each name to the key of its job, and `models` to the folder of its trained model.
     """
     conditions = {
         **msgspec.to_builtins(machine()),
@@ -83,7 +83,7 @@ def kept_speeds(
         "hstree": __version__,
     }
 
-    # speeds of the same conditions, of models that have not been trained again
+    # Speeds under the same conditions, of models that have not been trained again
     kept = store.load(SPEEDS, _Kept)
     if kept is None or kept.conditions != conditions:
         kept = _Kept(conditions, {}, {})
@@ -111,9 +111,10 @@ def kept_speeds(
 def _in_turns(
     models: Mapping[str, Path], splits: Splits, rounds: int
 ) -> tuple[Speeds, dict[str, str]]:
-    """Measure the speeds of the models in these folders, which take turns in each round.
+    """Measure the speeds of the models in these folders, one after another in each round.
 
-    A model that fails takes no further turns. Return the speeds of the others, and its error.
+    A model that fails is not measured again. Returns the speeds of the other models, and the errors
+    of failed models.
     """
     speeds: Speeds = {}
     failures: dict[str, str] = {}
@@ -126,7 +127,7 @@ def _in_turns(
                     continue
                 try:
                     turn = scoring_turn(load_model(folder), splits.test)
-                    # the cost of a step may depend on what is learned: trained models continue
+                    # The cost of a step may depend on the weights: measure the trained model
                     turn["training"] = training_turn(folder, splits.train)
                 except FAILURES as error:
                     failures[name] = warn_of_failure(name, error)
@@ -144,17 +145,17 @@ def training_turn(
     clock: Callable[[], float] = time.perf_counter,
     **options: Any,
 ) -> float:
-    """Return the tokens per second of training in one turn, the first step not counted.
+    """Return the tokens per second of training in one measurement, without the first step.
 
-    A trained model, given as its folder, continues; otherwise a new one is trained, with the
-    options of `hstree.models.new_model`.
+    If `output` is the folder of a trained model, its training continues. Otherwise a new model is
+    trained, with the options of `hstree.models.new_model`.
     """
     model = load_model(output) if isinstance(output, Path) else new_model(output, **options)
     tokens = 0.0
     seconds = 0.0
     began = 0.0
     for number, (n_trained, is_whole) in enumerate(model.training_steps(corpus)):
-        # the first step compiles and allocates
+        # The first step compiles and allocates
         if number == 0:
             began = clock()
             continue
@@ -166,21 +167,21 @@ def training_turn(
 
 
 def scoring_turn(model: BaseModel, corpus: Corpus) -> dict[str, float]:
-    """Return the tokens per second of a trained model in testing, by what it computes.
+    """Return the tokens per second of a trained model in testing, by measure.
 
-    ``nll`` is the probability of one word, ``top_k`` the 10 most probable words and
-    ``unnormalised`` one word's score, of layers that report ln Z.
+    The measures are ``nll`` (the probability of one word), ``top_k`` (the 10 most probable words)
+    and, for layers that report ln Z, ``unnormalised`` (the score of one word).
     """
     calls = model.timed_calls(corpus, BATCH, TABLE_LIMIT, TOP)
     return {name: _per_second(call, most) for name, (call, most) in calls.items()}
 
 
 def _per_second(function: Callable[[int], object], most: int) -> float:
-    """Call a function on at most `most` positions repeatedly; return positions per second.
+    """Call a function repeatedly on at most `most` positions; return positions per second.
 
-    Calls begin with one position and grow until one takes `LONGEST_CALL`. A slow layer is then
-    measured on few positions, but not on so few that reading its weights is most of the work. The
-    first call is not counted, because it may compute what later calls use.
+    The number of positions grows until a call takes `LONGEST_CALL`. A slow layer is then measured
+    on few positions, but on enough that reading its weights is not most of the work. The first call
+    is not timed, because it may compute values that later calls use.
     """
     function(1)
     n = 1
@@ -188,7 +189,7 @@ def _per_second(function: Callable[[int], object], most: int) -> float:
     while n < most and seconds < LONGEST_CALL:
         n = min(4 * n, most)
         seconds = timeit(partial(function, n), number=1)
-        # kernels for larger batches may have been compiled in this call
+        # This call may have compiled kernels for larger batches
         if seconds >= LONGEST_CALL:
             seconds = timeit(partial(function, n), number=1)
     if seconds >= TESTING_TURN:

@@ -1,9 +1,9 @@
-"""The folder of a comparison: finished work, found by keys.
+"""The folder of a comparison, with finished work that is found by keys.
 
-This module alone knows folders, file names, keys and hashes. The vectors of a source, a tree and a
-trained model with its scores each have a folder. A record in it is written last; it has the key, a
-hash of all that the work depends on, and the hashes of the files. Work whose record has another key
-or whose files have other hashes counts as absent.
+Only this module knows folders, file names, keys and hashes. Learned vectors, a tree, and a trained
+model with its scores each have their own folder. A record in the folder is written last. It
+contains the key, which is a hash of everything that the work depends on, and the hashes of the
+files. If the key or a hash differs, the work counts as absent.
 """
 
 from __future__ import annotations
@@ -62,21 +62,21 @@ TREE = "tree.json"
 VECTORS = "vectors.npy"
 ROUNDS = "rounds.json"
 SPEEDS = "speeds.json"
-#: Folder, in that of a job that scored a sample, with the scores of all held-out tokens.
+#: Subfolder with the scores of all held-out tokens, for a job that scored a sample.
 ALL_TOKENS = "all-tokens"
-#: Files of the negative log-likelihood of every token of a split.
+#: Files with the negative log-likelihood of every token in a split.
 NLL: dict[HeldOut, str] = {"valid": "valid_nll.npy", "test": "test_nll.npy"}
 
-#: Maximum length of the name of a folder, without a hash.
+#: Maximum length of a folder name, without the hash.
 _MAX_FOLDER_LENGTH = 80
 
 
 class NotFinishedError(Exception):
-    """Work is not finished, and a store for reading alone was asked for it."""
+    """Unfinished work was requested from a read-only store."""
 
 
 class BuildRecord(results.Record, frozen=True):
-    """The content of ``build.json``: key and hash of a tree or of vectors, and their seconds."""
+    """The content of ``build.json``: key, hash and seconds of a tree or of vectors."""
 
     key: str
     sha256: str
@@ -87,14 +87,14 @@ class BuildRecord(results.Record, frozen=True):
 class Store:
     """The folder of a comparison.
 
-    Damaged work counts as absent, with a warning where the store is written to. The locks of two
-    folders are never held at once, so that processes cannot wait for each other in a circle.
+    Damaged work counts as absent, with a warning if the store is writable. The locks of two folders
+    are never held at the same time, which prevents deadlocks.
 
     Attributes
     ----------
     home : Path
     is_read_only : bool
-        Whether whatever is not finished raises NotFinishedError.
+        Whether a request for unfinished work raises NotFinishedError.
     """
 
     def __init__(self, home: str | os.PathLike[str], *, is_read_only: bool = False) -> None:
@@ -102,44 +102,44 @@ class Store:
         self.is_read_only = is_read_only
 
     def require_writable(self) -> None:
-        """Raise NotFinishedError if the store is only read."""
+        """Raise NotFinishedError if the store is read-only."""
         if self.is_read_only:
             raise NotFinishedError
 
     # Folders and locks
 
     def folder(self, job: Job, kind: ArtifactKind = "runs") -> Path:
-        """Return the folder of a job's model, tree or vectors; layers over a tree share it."""
+        """Return the folder of the model, tree or vectors of a job; layers share a tree folder."""
         candidate = job.candidate.tree_candidate if kind == "trees" else job.candidate
         folder = self.home / kind / folder_name(candidate)
         return folder / f"seed-{job.seed}" if job.candidate.is_trained else folder
 
     def model_folder(self, job: Job, kind: ArtifactKind = "runs") -> Path:
-        """Return the folder of a job's trained model, or of the source of its vectors."""
+        """Return the folder of the trained model of a job, or of the source of its vectors."""
         return self.folder(job, kind) / MODEL
 
     def relative(self, path: Path) -> str:
-        """Return a path below the folder of the comparison as results name it."""
+        """Return a path relative to the folder of the comparison, as recorded in results."""
         return path.relative_to(self.home).as_posix()
 
     def tree_file(self, job: Job) -> Path:
-        """Return the file of a job's tree."""
+        """Return the tree file of a job."""
         return self.folder(job, "trees") / TREE
 
     def lock_folder(self, folder: Path) -> AbstractContextManager[None]:
-        """Keep other processes out of the folder of a job, and wait for them."""
+        """Lock the folder of a job; wait while another process holds the lock."""
         return nullcontext() if self.is_read_only else locked(folder, wait=True)
 
     # Trees and vectors
 
     def has_tree(self, job: Job) -> bool:
-        """Return whether a tree of a job was built, for whatever key."""
+        """Return whether a tree was built for a job, with any key."""
         return (self.tree_file(job).parent / BUILD).exists()
 
     def load_built(
         self, file: Path, key: str, read: Callable[[Path], Artifact]
     ) -> tuple[Artifact, BuildRecord] | None:
-        """Return a valid tree, or valid vectors, with the record beside it; else None."""
+        """Return a valid tree, or valid vectors, with the record; None if there is none."""
         if not os.path.lexists(file.parent / BUILD):
             return None
         try:
@@ -148,16 +148,14 @@ class Store:
                 return None
             artifact = read(file)
             if artifact.sha256 != record.sha256:
-                raise FileFormatError(
-                    f"{file} is damaged: it is not the one that {BUILD} was written for"
-                )
+                raise FileFormatError(f"{file} is damaged: its hash differs from that in {BUILD}")
         except (HstreeError, OSError) as error:
             self._warn_of_damage(error, "it is built again")
             return None
         return artifact, record
 
     def save_built(self, file: Path, artifact: Tree | WordVectors, record: BuildRecord) -> None:
-        """Write a tree or vectors, and then its record."""
+        """Write a tree or vectors, then the record."""
         _make_room(file.parent, BUILD, file.name, f"{file.stem}{LABELS}")
         artifact.save(file)
         write_record(file.parent / BUILD, record)
@@ -169,7 +167,7 @@ class Store:
     ) -> JobResult | None:
         """Return the valid result of a finished job in `folder`, or None.
 
-        The model in `model_folder` must be readable; an n-gram model has none.
+        The model in `model_folder` must be readable. An n-gram model has no folder.
         """
         if not os.path.lexists(folder / RESULT):
             return None
@@ -179,13 +177,13 @@ class Store:
                 return None
             if result.failed is not None:
                 return result
-            # damaged files are found now, not when another candidate needs them
+            # Find damaged files now, not when another candidate needs them
             if model_folder is not None:
                 load_model(model_folder)
             for name in NLL.values():
                 digest = hashlib.sha256(read_regular(folder / name)).hexdigest()
                 if digest != result.files.get(name):
-                    raise FileFormatError(f"{folder / name} is not the file that was written")
+                    raise FileFormatError(f"{folder / name} is damaged: its hash differs")
         except (HstreeError, OSError) as error:
             self._warn_of_damage(error, "the job runs again")
             return None
@@ -194,11 +192,11 @@ class Store:
     def save_result(
         self, folder: Path, result: JobResult, nlls: Mapping[HeldOut, Float64]
     ) -> JobResult:
-        """Write the scores of every token and then the result; return it with their hashes.
+        """Write the scores of every token, then the result; return the result with the hashes.
 
         The checkpoints of a finished training are removed.
         """
-        # the record is removed first and written last: without it the job is not finished
+        # The record is removed first and written last: without it, the job is unfinished
         _make_room(folder, RESULT, *NLL.values())
         hashes = {}
         for split, nll in nlls.items():
@@ -214,13 +212,13 @@ class Store:
         return result
 
     def save_model(self, folder: Path, model: BaseModel) -> None:
-        """Write a trained model in the place of an earlier one and its scores."""
-        # the result first: without it, the rest counts as absent
+        """Write a trained model; remove an earlier model and its scores."""
+        # Remove the result first: without it, the other files count as absent
         _make_room(folder, RESULT, ALL_TOKENS, MODEL, *NLL.values())
         model.save(folder / MODEL)
 
     def load_nll(self, job: Job, result: JobResult, split: HeldOut) -> Float64:
-        """Return the negative log-likelihood (T,) of every token that a finished job scored."""
+        """Return the negative log-likelihood (T,) of every token that a finished job has scored."""
         folder = self.folder(job)
         if result.key != read_record(folder / RESULT, JobResult).key:
             folder /= ALL_TOKENS
@@ -228,39 +226,39 @@ class Store:
         return nll
 
     def _warn_of_damage(self, error: Exception, consequence: str) -> None:
-        """Warn of damaged work that is replaced, instead of the remedy that the error names."""
+        """Warn of damaged work with the message of an error, and the consequence as its end."""
         if not self.is_read_only:
             warnings.warn(f"{problem(error)}; {consequence}", stacklevel=4)
 
     # Files of the whole comparison
 
     def save_words(self, vocabulary: Vocabulary) -> None:
-        """Write the words with their training counts, from which trees can be built again."""
+        """Write the words with their training counts, from which trees can be rebuilt."""
         vocabulary.save(self.home / results.WORDS)
 
     def load(self, name: str, kind: type[T]) -> T | None:
-        """Return the record of a name, `ROUNDS` or `SPEEDS`; None if it is missing or damaged."""
+        """Return the record `ROUNDS` or `SPEEDS`; None if it is missing or damaged."""
         path = self.home / name
         if not os.path.lexists(path):
             return None
         try:
             return read_record(path, kind)
         except FileFormatError as error:
-            warnings.warn(f"{error}; its content is computed again", stacklevel=3)
+            warnings.warn(f"{error}; it is computed again", stacklevel=3)
             return None
 
     def save(self, name: str, record: msgspec.Struct) -> None:
-        """Write the record of a name."""
+        """Write the record `ROUNDS` or `SPEEDS`."""
         write_record(self.home / name, record)
 
 
 def problem(error: Exception) -> str:
-    """Return the message of an error without its remedy, for work that is done again anyway."""
+    """Return the message of an error without its remedy, for work that is repeated anyway."""
     return one_line(error).rsplit("; ", 1)[0].rstrip(";")
 
 
 def folder_name(candidate: Candidate) -> str:
-    """Return the name of a candidate's folder, with a hash if plain letters may not be unique."""
+    """Return the folder name of a candidate, with a hash if plain letters may not be unique."""
     if candidate.tree is not None:
         stem = re.sub(r"[^a-z0-9.]+", "-", Path(candidate.file).name.partition(".")[0].lower())
         return f"tree-{stem}-{_short_hash(f'{candidate.tree.sha256} {candidate.layer}')}"
@@ -276,9 +274,9 @@ def _short_hash(text: str) -> str:
 
 
 def _make_room(folder: Path, *names: str) -> None:
-    """Make a folder and remove what is in the place of files in it, in the order of their names.
+    """Create a folder if necessary, and remove the named files in it, in the given order.
 
-    Raises FileFormatError if that fails.
+    Raises FileFormatError on failure.
     """
     with explained(f"write in {folder}", FileFormatError, "remove it, or choose another folder"):
         if not folder.is_dir():
@@ -292,7 +290,7 @@ def _make_room(folder: Path, *names: str) -> None:
 
 
 def job_key(setting: Setting, spec: LayerSpec, seed: int, seconds: float | None) -> str:
-    """Return the key of a training for some seconds, None for a rule of epochs."""
+    """Return the key of a job; `seconds` is its time limit, or None."""
     dependencies = {
         "hstree": __version__,
         **spec.config(),
@@ -304,13 +302,13 @@ def job_key(setting: Setting, spec: LayerSpec, seed: int, seconds: float | None)
         "kernels": backend_name(),
     }
     if seconds is not None:
-        # the number of threads decides how far a training comes in this time
+        # The number of threads affects the progress in this time
         dependencies |= {"seconds": seconds, "threads": n_threads()}
     return json_hash(dependencies)
 
 
 def ngram_key(setting: Setting, train: Corpus, held_out: Splits, options: dict[str, Any]) -> str:
-    """Return the key of an n-gram model that is fitted to `train` and scores `held_out`."""
+    """Return the key of an n-gram model that is fitted to `train` and scored on `held_out`."""
     return json_hash(
         {
             "hstree": __version__,
@@ -323,16 +321,16 @@ def ngram_key(setting: Setting, train: Corpus, held_out: Splits, options: dict[s
 
 
 def all_tokens_key(result: JobResult, splits: Splits) -> str:
-    """Return the key of the scores of all held-out tokens by the model of a result."""
+    """Return the key of the scores of all held-out tokens under the model of a result."""
     return json_hash({"job": result.key, "held out": _held_out_lines(splits)})
 
 
 def tree_key(
     setting: Setting, candidate: Candidate, seed: int, inputs: Mapping[str, Path | str]
 ) -> str:
-    """Return the key of the tree that a candidate builds from the text and the input files.
+    """Return the key of the tree that a candidate builds from a text and input files.
 
-    Raises InputError when an input file cannot be read.
+    Raises InputError if an input file cannot be read.
     """
     return json_hash(
         {
@@ -363,7 +361,7 @@ def _held_out_lines(splits: Splits) -> list[list[int]]:
 
 
 def _input_hashes(file: Path) -> list[str]:
-    """Return the hashes of an input file and of the labels beside it; of a folder, of its files."""
+    """Return the hashes of an input file and its labels, or of all files in a folder."""
     files = [file]
     with explained(f"read {file}"):
         if file.is_dir():
@@ -378,15 +376,15 @@ def _input_hashes(file: Path) -> list[str]:
     return hashes
 
 
-# Records, which have a checksum of all their values
+# Records with a checksum of all values
 
 
 def write_record(path: Path, record: msgspec.Struct) -> None:
-    """Write a record with its checksum in the place of whatever is there.
+    """Write a record with its checksum; replace an existing file or folder.
 
-    Raises FileFormatError if that fails.
+    Raises FileFormatError on failure.
     """
-    # as it will be read: numbers that JSON does not have are null
+    # The checksum is that of the values as they are read: JSON has no infinity or NaN
     document = msgspec.json.decode(msgspec.json.encode(record))
     if not path.is_file():
         with explained(f"write {path}", FileFormatError):
@@ -395,12 +393,12 @@ def write_record(path: Path, record: msgspec.Struct) -> None:
 
 
 def read_record(path: Path, kind: type[T]) -> T:
-    """Read a record; FileFormatError when it is missing or damaged, or a value was changed."""
+    """Read a record. Raises FileFormatError if it is missing or damaged, or a value was changed."""
     document = read_json(path, dict[str, Any])
     checksum = document.pop("checksum", None)
     try:
         if checksum != json_hash(document):
-            raise FileFormatError(f"{path} is damaged: its checksum is not that of its content")
+            raise FileFormatError(f"{path} is damaged: its checksum differs from its content")
         return msgspec.convert(document, kind)
     except (msgspec.ValidationError, RecursionError) as error:
         raise FileFormatError(f"{path} is damaged: {one_line(error)}") from error

@@ -1,4 +1,4 @@
-"""The summary of a comparison, from the results of its finished jobs."""
+"""Summary of a comparison, computed from the results of its finished jobs."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from hstree.tree.statistics import tree_statistics
 
 
 class Summary:
-    """Makes a `Comparison` of the candidates that are finished so far.
+    """Summary of the finished candidates as a `Comparison`.
 
     Parameters
     ----------
     setting, store
     finished : dict of Candidate to list of JobResult
-        It grows while candidates finish, and has new results where they are scored again.
+        Grows while candidates finish. Results change if candidates are scored again.
     """
 
     def __init__(
@@ -59,26 +59,26 @@ class Summary:
         self._tree_fields: dict[Candidate, dict[str, Any]] = {}
 
     def comparison(self, candidates: Sequence[Candidate], speeds: speed.Speeds) -> Comparison:
-        """Return all results of the candidates that are finished, and the names of the others."""
+        """Return the results of the finished candidates, and the names of the unfinished ones."""
         self.speeds = speeds
         setting = self.setting
         splits = setting.splits
         vocabulary = splits.train.vocabulary
         parts: dict[SplitName, Corpus] = dict(zip(SPLITS, splits, strict=True))
 
-        # the candidates so far, and the one to use among them
+        # Results of the finished candidates, and the recommended one
         done = [candidate for candidate in candidates if candidate in self.finished]
         by_name = {candidate.name: candidate for candidate in done}
 
         summaries = [self._summary(candidate, done) for candidate in done]
         choice = choose(summaries)
         if choice is not None and choice.rival is not None:
-            # how certain it is that the chosen candidate predicts better than the next one
+            # The ratio to the rival shows how certain the choice is
             chosen, rival = by_name[choice.chosen], by_name[choice.rival]
             ratio = paired_ratio(self.nlls(chosen), self.nlls(rival))
             choice = msgspec.structs.replace(choice, to_rival=ratio)
 
-        # a model that knows the frequencies of the words alone, for scale
+        # A unigram model, for comparison
         test = splits.test.with_vocabulary(vocabulary)
         unigram = unigram_score(test, splits.train.counts).perplexity
         comparison = Comparison(
@@ -103,14 +103,14 @@ class Summary:
             choice=choice,
             pending=[candidate.name for candidate in candidates if candidate not in self.finished],
         )
-        # the sentences cite numbers of the comparison, so that they come last
+        # The sentences quote numbers of the comparison, so they are computed last
         sentences = recommendation_sentences(comparison)
         return msgspec.structs.replace(comparison, recommendation=sentences)
 
     def nlls(self, candidate: Candidate, split: HeldOut = "test") -> list[Float64]:
-        """Return the nll (T,) of every scored token for each seed, of the mean of its models."""
+        """Return for each seed the nll (T,) of every scored token under the mean of its models."""
         job_results = self.finished[candidate]
-        # the scores of all tokens have another key than those of a sample
+        # Scores of all tokens have another key than scores of a sample
         key = f"{candidate} {job_results[0].key}", split
         if any(result.failed is not None for result in job_results):
             # no tokens were scored by all models
@@ -122,26 +122,26 @@ class Summary:
                 for job, result in zip(jobs, job_results, strict=True)
             ]
             if candidate.models > 1:
-                # jobs are in the order of seeds, with the models of a seed in a row
+                # Jobs are in the order of seeds, with consecutive models of each seed
                 first_models = range(0, len(jobs), candidate.models)
                 nlls = [mean_probability(nlls[i : i + candidate.models]) for i in first_models]
             self._nlls[key] = nlls
         return self._nlls[key]
 
     def _summary(self, candidate: Candidate, done: Sequence[Candidate]) -> CandidateResult:
-        """Return the results of a candidate beside all finished ones."""
+        """Return the results of a candidate, relative to the other finished candidates."""
         setting = self.setting
         job_results = self.finished[candidate]
         nlls = self.nlls(candidate)
         failed = next((result.failed for result in job_results if result.failed), None)
         is_complete = failed is not None or job_results[0].scored == setting.all_tokens
 
-        # the scored tokens may be the first alone; the band of OOV words has no least count
+        # Only the first tokens may be scored; the band of OOV words has no minimum count
         band_of_token = self._band_of_token[: len(nlls[0])]
         bands = range(len(self._bands))
         is_oov = np.array([band.least is None for band in self._bands])[band_of_token]
 
-        # ln Z is known of layers with scores for all words, and of one model, not of a mean
+        # ln Z is known only for layers with scores of all words, and not for ensembles
         normalisers = [result.log_normaliser for result in job_results if result.log_normaliser]
         has_normaliser = len(normalisers) == len(job_results) and candidate.models == 1
 
@@ -184,7 +184,7 @@ class Summary:
         )
 
     def _ratios_to_flat(self, candidate: Candidate, done: Sequence[Candidate]) -> dict[str, Any]:
-        """Return the ratios to flat, and to flat with the same layer, where these are finished."""
+        """Return the ratios to flat and to flat with the same layer, if they are finished."""
         fields: dict[str, Any] = {}
         nlls = self.nlls(candidate)
         for other in done:
@@ -202,9 +202,10 @@ class Summary:
     def _speeds_beside_flat(
         self, candidate: Candidate, done: Sequence[Candidate]
     ) -> dict[str, Any]:
-        """Return the measured speeds of a candidate beside those of flat.
+        """Return the measured speeds of a candidate relative to those of flat.
 
-        Several models take turns as one model does; together they have no top k.
+        The speed of an ensemble is that of one model divided by the number of models. It has no
+        speed of `top_k`.
         """
         flat_name = next((other.name for other in done if other.is_flat), "")
         fields: dict[str, Any] = {}
@@ -212,22 +213,22 @@ class Summary:
             rounds = by_name.get(candidate.single.name)
             if rounds is None or (candidate.models > 1 and measure == "top_k"):
                 continue
-            # unnormalised scores save time over the nll of flat, with which they are compared
+            # Unnormalised scores are compared with the nll of flat, which they replace
             flat = self.speeds["nll" if measure == "unnormalised" else measure].get(flat_name)
             per_model = [speed / candidate.models for speed in rounds]
             fields[measure] = results.Speed.of(per_model, flat)
         return fields
 
     def _mixture(self, candidate: Candidate, done: Sequence[Candidate]) -> results.Mixture | None:
-        """Return the mixture with the first n-gram model; None for that model, and without one."""
+        """Return the mixture with the first n-gram model; None for this model or without one."""
         ngrams = next((other for other in done if not other.is_trained), candidate)
         if ngrams is candidate or not self.nlls(candidate)[0].size:
             return None
-        # an n-gram model has one job for all seeds
+        # An n-gram model has one job for all seeds
         (ngrams_valid,) = self.nlls(ngrams, "valid")
         (ngrams_test,) = self.nlls(ngrams)
 
-        # the weight of each seed is chosen on the validation split, and used on the test split
+        # The weight of each seed is fitted on the validation split and used on the test split
         weights = [best_weight(nll, ngrams_valid) for nll in self.nlls(candidate, "valid")]
         mixed = [
             mixed_nll(weight, nll, ngrams_test)
@@ -240,15 +241,16 @@ class Summary:
         )
 
     def _mean_timings(self, candidate: Candidate) -> Timings:
-        """Return the mean timings over the seeds, those of all models of a seed together.
+        """Return the mean timings over the seeds, summed over the models of a seed.
 
-        Without a bound on the time, epochs are counted at the speed that was measured in turns.
+        Without a time limit, the training time is the number of epochs times the measured time per
+        epoch.
         """
         rounds = self.speeds.get("training", {}).get(candidate.single.name)
         timings = []
         for result in self.finished[candidate]:
             training = result.timings.training
-            # the seconds of a training depend on what ran beside it; turns are alike
+            # The time of a training depends on other load; speeds were measured alternately
             if rounds and self.setting.stop.total_seconds is None:
                 n_epochs = sum(epoch.share for epoch in result.epochs)
                 tokens = n_epochs * len(self.setting.splits.train)
@@ -257,9 +259,9 @@ class Summary:
         return results.mean_record(timings, candidate.models)
 
     def _n_at_epoch_limit(self, job_results: Sequence[JobResult]) -> int:
-        """Return how many trainings stopped at the limit of epochs, before they converged.
+        """Return the number of models that stopped at the maximum number of epochs unconverged.
 
-        Trainings whose schedule ends with their epochs, as word2vec's do, never converge.
+        Models whose learning rate depends on the number of epochs, as in word2vec, never converge.
         """
         limit = self.setting.stop.max_epochs
         if limit == 0 or not kind_of(self.setting.options).model.converges:
@@ -270,17 +272,17 @@ class Summary:
         )
 
     def _tree_summary(self, candidate: Candidate) -> dict[str, Any]:
-        """Return the fields of a candidate that describe its tree.
+        """Return the fields that describe the tree of a candidate.
 
-        Costs are those of the trees of all models, weighted by the counts of the training split; a
-        tree may have other counts.
+        Costs are summed over the trees of all models and weighted by the counts of the training
+        split, which may differ from the counts of a tree.
         """
         if not candidate.has_tree:
             return {"tree": None, "tree_file": None}
         if candidate in self._tree_fields:
             return self._tree_fields[candidate]
 
-        # the trees of the first seed, one for each model
+        # The trees of the first seed, one per model
         jobs = self.setting.jobs(candidate)[: candidate.models]
         files = [self.store.tree_file(job) for job in jobs]
         train = self.setting.splits.train
@@ -290,7 +292,7 @@ class Summary:
             counts = train.counts[train.vocabulary.ids(tree.labels)]
             trees.append(tree_statistics(tree, counts))
 
-        # a model scores each label under all trees: costs add up, sizes are those of one tree
+        # An ensemble scores each label under all trees: costs are summed, sizes are of one tree
         first = trees[0]
         weighted = [tree.length_weighted for tree in trees if tree.length_weighted is not None]
         self._tree_fields[candidate] = {

@@ -1,4 +1,4 @@
-"""Results that are written while a comparison runs."""
+"""Writing of results while a comparison runs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ from hstree.experiments.speed import Speeds
 from hstree.experiments.store import Store
 from hstree.experiments.summary import Summary
 
-#: Seconds that writing the results of an unfinished comparison may take, and the fraction of its
-#: time that writing may take in addition.
+#: Seconds that may be used for writing unfinished results, and an additional fraction of the time.
 _WRITING_SECONDS = 5.0
 _WRITING_FRACTION = 0.1
 
 
 class ResultsWriter:
-    """Collects finished candidates and keeps the results in the folder current.
+    """Collector of finished candidates that keeps the results in the folder up to date.
 
     Parameters
     ----------
     candidates, setting, store
     updated : callable, optional
-        Called with the comparison so far when it was written and has a candidate.
+        Called with the comparison so far after it was written, if it has a candidate.
 
     Attributes
     ----------
@@ -50,16 +49,16 @@ class ResultsWriter:
         self.finished: dict[Candidate, list[JobResult]] = {}
         self._summary = Summary(setting, store, self.finished)
         self._updated = updated
-        self._has_new = False  # whether a finished candidate was not kept from before
-        self._n_written = 0  # number of finished candidates in the results that this wrote
+        self._has_new = False  # whether a candidate was finished in this run
+        self._n_written = 0  # number of finished candidates in the written results
         self._began = time.monotonic()
         self._writing_seconds = 0.0
 
     def collect(self, candidates: Iterable[Finished]) -> None:
-        """Add candidates when they finish, and write the results after each new one.
+        """Add candidates when they finish, and write the results after each new candidate.
 
-        Results are written less often where that takes much of the time, and not after the last
-        candidate.
+        Results are written less often if writing takes much of the time. They are not written after
+        the last candidate.
         """
         for candidate, job_results, is_kept in candidates:
             self.finished[candidate] = job_results
@@ -80,15 +79,15 @@ class ResultsWriter:
                 ]
 
     def save_new(self) -> None:
-        """Write the results if they lack finished candidates of which one is new.
+        """Write the results if any candidate is new and some finished candidates are not written.
 
-        While finished jobs are read, the results in the folder have more of them.
+        While finished jobs are read, the results in the folder may contain more candidates.
         """
         if self._has_new and self._n_written < len(self.finished):
             self.save()
 
     def save(self, speeds: Speeds | None = None) -> Comparison:
-        """Write and return all results so far, with measured speeds."""
+        """Write all results so far, with measured speeds, and return them."""
         began = time.monotonic()
         comparison = self.comparison(speeds)
         results.save(comparison, self.store.home)
@@ -105,15 +104,15 @@ class ResultsWriter:
 
     @contextmanager
     def saved_when_interrupted(self) -> Iterator[None]:
-        """Write the results of all finished candidates when an exception ends the body.
+        """Write the results of all finished candidates if an exception ends the body.
 
-        Nothing is written without a new candidate: a refused comparison leaves the folder to any
-        other one.
+        Nothing is written without a new candidate, so a refused comparison does not change the
+        folder.
         """
         try:
             yield
         except BaseException:
-            # a failure to write must not hide what ended the body
+            # An error of writing must not hide the exception that ended the body
             with suppress(HstreeError, OSError):
                 self.save_new()
             raise

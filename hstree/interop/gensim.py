@@ -1,10 +1,10 @@
-"""Bridge to gensim: train its ``Word2Vec`` on any binary tree, read its tree, convert vectors.
+"""Bridge to gensim: train ``Word2Vec`` with any binary tree, read its tree, convert vectors.
 
-gensim's hierarchical softmax reads two attributes of each word, `code` and `point`, which describe
-the tree. Its decisions have no bias. gensim is imported when a function is called; functions raise
-MissingExtraError if it is missing or too old. A model is a ``gensim.models.Word2Vec`` made with
-``hs=1``, after its `build_vocab`. For others, functions raise OptionError (no hierarchical softmax)
-or InputError (no vocabulary).
+The hierarchical softmax of gensim reads two attributes of each word, `code` and `point`, which
+describe the tree. Its decisions have no bias. gensim is imported when a function is called;
+functions raise MissingExtraError if it is missing or too old. A model is a
+``gensim.models.Word2Vec`` that was created with ``hs=1``, after its `build_vocab`. For other
+models, functions raise OptionError (no hierarchical softmax) or InputError (no vocabulary).
 """
 
 from typing import Any
@@ -26,16 +26,17 @@ OLDEST = "4.4"
 
 
 def use_tree(model: Any, tree: Tree) -> None:
-    """Put a tree into a gensim model, which then trains on it instead of its Huffman tree.
+    """Replace the Huffman tree of a gensim model with another tree.
 
     Parameters
     ----------
     model : gensim.models.Word2Vec
-        Made with ``hs=1, negative=0``, after its `build_vocab` and before its `train`. Its output
-        weights, `syn1`, are set to zero; row n becomes that of node n. Another `build_vocab`
-        restores gensim's own tree. For other models, an OptionError.
+        Created with ``hs=1, negative=0``, after `build_vocab` and before `train`; otherwise raises
+        OptionError. The output weights, `syn1`, are set to zero, and row n belongs to node n.
+        Another call of `build_vocab` restores the tree of gensim.
     tree : Tree
-        Binary, with one code per label, the words of the model in any order; else an InputError.
+        A binary tree with one code per label, over the words of the model in any order; otherwise
+        raises InputError.
 
     Examples
     --------
@@ -47,10 +48,10 @@ def use_tree(model: Any, tree: Tree) -> None:
     word_keys = _keys(model)
     if model.negative:
         raise OptionError(
-            f"the model also uses negative sampling, negative={model.negative}; make it with "
+            f"the model also uses negative sampling, negative={model.negative}; create it with "
             "Word2Vec(hs=1, negative=0)"
         )
-    # The tree is over exactly the words of the model
+    # The labels must be exactly the words of the model
     labels = set(tree.labels)
     words = word_keys.keys()
     differences = [
@@ -63,10 +64,10 @@ def use_tree(model: Any, tree: Tree) -> None:
     ]
     if differences:
         raise InputError(
-            f"the tree is over other words than the model: {'; '.join(differences)}; "
-            "build one over vocabulary_of(model), or over its vectors, model.wv"
+            f"the labels of the tree differ from the words of the model: {'; '.join(differences)}; "
+            "build a tree from vocabulary_of(model) or from its vectors, model.wv"
         )
-    # gensim finds the path of a word by two attributes: its branches, and the nodes on it
+    # gensim reads the path of a word from two attributes: the branches and the nodes
     paths = paths_of(tree)
     for label, code, point in zip(tree.labels, paths.code, paths.point, strict=True):
         model.wv.set_vecattr(word_keys[label], "code", code)
@@ -75,10 +76,10 @@ def use_tree(model: Any, tree: Tree) -> None:
 
 
 def tree_of(model: Any) -> Tree:
-    """Return the tree of a gensim model: its own Huffman tree, or the tree that was put into it.
+    """Return the tree of a gensim model: its Huffman tree, or the tree that replaced it.
 
-    Labels are in the order of the model's words, with their counts. The root is node 0; in gensim
-    it is V - 2.
+    Labels are in the order of the words of the model, with their counts. The root is node 0; in
+    gensim, it is node V - 2.
     """
     return _tree_and_rows(model)[0]
 
@@ -86,9 +87,9 @@ def tree_of(model: Any) -> Tree:
 def layer_of(model: Any) -> HierarchicalSoftmax:
     """Return the output layer of a gensim model, for exact probabilities, top-k and samples.
 
-    It is over the tree that `tree_of` returns, with a copy of `syn1` as weights and zero biases.
-    Its hidden vectors are gensim's: the mean (or sum, ``cbow_mean=0``) of the vectors of the
-    context for CBOW, the vector of the input word for skip-gram.
+    It has the tree that `tree_of` returns, a copy of `syn1` as weights, and zero biases. Its hidden
+    vectors are those of gensim: for CBOW, the mean of the context vectors (or the sum, with
+    ``cbow_mean=0``); for skip-gram, the vector of the input word.
     """
     tree, rows = _tree_and_rows(model)
     layer = HierarchicalSoftmax(tree, int(model.layer1_size))
@@ -98,14 +99,14 @@ def layer_of(model: Any) -> HierarchicalSoftmax:
 
 
 def vocabulary_of(model: Any) -> Vocabulary:
-    """Return the words and counts of a gensim model as a vocabulary, in its order."""
+    """Return the words and counts of a gensim model as a vocabulary, in the same order."""
     word_keys = _keys(model)
     counts = [model.wv.get_vecattr(key, "count") for key in word_keys.values()]
     return Vocabulary(list(word_keys), counts)
 
 
 def to_keyed_vectors(vectors: WordVectors) -> Any:
-    """Return word vectors as gensim's ``KeyedVectors``, in the same order, with their counts."""
+    """Convert word vectors to gensim ``KeyedVectors``, in the same order and with their counts."""
     models = require("gensim.models", at_least=OLDEST)
     keyed = models.KeyedVectors(vectors.dimension)
     keyed.add_vectors(list(vectors.labels), vectors.vectors)
@@ -122,7 +123,7 @@ def _keys(model: Any) -> dict[str, Any]:
         raise OptionError(f"expected a gensim Word2Vec, not {type(model).__name__}")
     if not model.hs:
         raise OptionError(
-            "the model does not use hierarchical softmax; make it with Word2Vec(hs=1, negative=0)"
+            "the model does not use hierarchical softmax; create it with Word2Vec(hs=1, negative=0)"
         )
     if len(model.wv) == 0:
         raise InputError("the model has no vocabulary yet; call its build_vocab(sentences) first")

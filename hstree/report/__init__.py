@@ -15,14 +15,12 @@ __all__ = ["write"]
 def write(comparison: Comparison, path: str | os.PathLike[str]) -> Path:
     """Write the page of a comparison; return its path.
 
-    A candidate without a tree file in the folder of the comparison is shown without its tree. The
-    same comparison gives the same bytes. Raises InputError when the comparison has no folder, and
-    FileFormatError when the page cannot be written.
+    A candidate is shown without its tree if the tree file is not in the folder of the comparison.
+    The same comparison gives the same bytes. Raises InputError if the comparison has no folder, and
+    FileFormatError if the page cannot be written.
     """
     if comparison.folder is None:
-        raise InputError(
-            "this comparison has no folder, where its trees are; name it with in_folder(...)"
-        )
+        raise InputError("this comparison has no folder with its trees; set it with in_folder(...)")
     target = Path(path)
     with progress.task(f"writing {target}"):
         html = render(make_page(comparison, comparison.folder), comparison.folder)

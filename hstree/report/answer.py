@@ -1,4 +1,4 @@
-"""The answer on the page: the recommendation, how to get the candidate, and the reasons."""
+"""The answer on the page: the recommendation, the command that trains it, and the reasons."""
 
 import math
 from contextlib import suppress
@@ -39,9 +39,9 @@ def answer_markup(comparison: Comparison, recipe: Recipe | None, folder: Path) -
 
 
 def _p_value(comparison: Comparison, choice: Choice) -> float | None:
-    """Return the p value of Welch's t-test between the chosen candidate and its rival over seeds.
+    """Return the p value of Welch's t-test over seeds of the chosen candidate and its rival.
 
-    None if either was trained with one seed.
+    Returns None if either was trained with only one seed.
     """
     if choice.rival is None:
         return None

@@ -1,7 +1,7 @@
-"""Data of the page's tree explorer: the compressed trees, and how each was built.
+"""Data of the tree explorer on the page: compressed trees with descriptions.
 
-All trees share one numbering of the words, the most frequent first. The browser (``trees.js``)
-computes the mass, the leaves and the most frequent words of every branch.
+All trees use the same numbers of words, the most frequent first. The browser computes the mass, the
+leaves and the most frequent words of every branch (``trees.js``).
 """
 
 import gzip
@@ -18,12 +18,12 @@ from hstree.experiments.results import Comparison
 from hstree.report.recipe import describe
 from hstree.tree import Tree, load
 
-#: Words with several senses; the first that is in the vocabulary is suggested.
+#: Words with more than one sense; the first one in the vocabulary is suggested.
 _EXAMPLES = ("bank", "returns", "plant", "spring", "light", "file", "table")
 
 
 class PackedTree(Struct, frozen=True):
-    """A tree: its arrays and the names of its nodes, compressed by gzip."""
+    """A tree: its arrays and the names of its nodes, compressed with gzip."""
 
     name: str
     fan_out: bytes
@@ -33,19 +33,19 @@ class PackedTree(Struct, frozen=True):
 
 
 class Trees(Struct, frozen=True):
-    """Trees over the same words; words and counts are compressed by gzip."""
+    """Trees over the same words; words and counts are compressed with gzip."""
 
-    words: bytes  #: the most frequent first
+    words: bytes  #: most frequent first
     counts: bytes | None  #: None if no tree has counts
     trees: list[PackedTree]
-    example: str | None = None  #: a word to search for
+    example: str | None = None  #: suggestion for the search
 
 
 def pack_trees(comparison: Comparison, folder: Path) -> tuple[Trees | None, list[str]]:
-    """Return the trees of the files in `folder`, and a sentence for each missing tree.
+    """Return the trees from files in `folder`, and one sentence per missing tree.
 
-    A tree that several candidates share is packed once, under the name of the first. The flat
-    softmax is skipped. Without any other tree, None is returned in place of the trees.
+    A tree of more than one candidate is packed once, with the name of the first candidate. The flat
+    softmax is skipped. If there are no other trees, the first value is None.
     """
     trees: dict[str, Tree] = {}
     missing: list[str] = []
@@ -59,9 +59,7 @@ def pack_trees(comparison: Comparison, folder: Path) -> tuple[Trees | None, list
         try:
             tree = load(folder / candidate.tree_file)
             if tree.sha256 != candidate.tree.sha256:
-                raise FileFormatError(
-                    f"{candidate.tree_file} is not the tree that the results name"
-                )
+                raise FileFormatError(f"{candidate.tree_file} is not the tree in the results")
             trees[candidate.name] = tree
         except (HstreeError, ValueError) as error:
             missing.append(f"{candidate.name}: {error}")
@@ -86,7 +84,7 @@ def pack(trees: Mapping[str, Tree]) -> Trees:
         words = list(next(iter(trees.values())).labels)
         counts = None
     else:
-        # (V,) labels by count; labels with equal counts keep their order
+        # (V,) labels sorted by count; labels with equal counts keep their order
         order = np.argsort(-counted.counts, kind="stable")
         words = [counted.labels[i] for i in order]
         counts = _compress(counted.counts[order].astype("<f8").tobytes())
@@ -97,11 +95,11 @@ def pack(trees: Mapping[str, Tree]) -> Trees:
 
 
 def _pack_tree(name: str, tree: Tree, numbers: Mapping[str, int]) -> PackedTree:
-    """Pack a tree whose labels have these numbers."""
+    """Pack a tree, given the numbers of its labels."""
     # (V,) number of each label
     label_numbers = np.array([numbers[label] for label in tree.labels], np.int64)
 
-    # (E,) child of each edge: a node, or the complement of a word's number
+    # (E,) child of each edge: a node, or the complement of the number of a word
     child = tree.child.copy()
     is_label = child < 0
     child[is_label] = ~label_numbers[~child[is_label]]
@@ -117,5 +115,5 @@ def _pack_integers(values: np.ndarray) -> bytes:
 
 
 def _compress(content: bytes) -> bytes:
-    """Compress by gzip; the same content gives the same bytes."""
+    """Compress with gzip; the same content gives the same bytes."""
     return gzip.compress(content, mtime=0)

@@ -1,4 +1,4 @@
-"""Numbers as text, links that contain a file, and the templates."""
+"""Formatting of numbers, links that contain a file, and the templates."""
 
 import base64
 import math
@@ -11,21 +11,21 @@ from hstree._text import format_change, plural
 
 DASH = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
-#: Media types by the ending of a file; other files are JSON.
+#: Media types by the extension of a file; other files are JSON.
 _TYPES = {"svg": "image/svg+xml", "csv": "text/csv"}
 
 
 def number(value: float | None, least: int = 0, most: int = 2, *, is_short: bool = False) -> str:
-    """Format a number with thousands separators: 9.45, 13.4, 10,000; if `is_short` 129k, 1.35M.
+    """Format a number with thousands separators: 9.45, 13.4, 10,000; if `is_short`, 129k, 1.35M.
 
-    There are `least` decimals from 100 on, one more from 10 to 100, and two more below 10, but at
-    most `most`. An unknown number is a dash.
+    Numbers from 100 on have `least` decimals, numbers from 10 to 100 one more, and numbers below 10
+    two more, with a maximum of `most`. An unknown number is a dash.
     """
     if value is None:
         return DASH
     if is_short and value >= 9_950:
         return f"{value / 1e3:,.0f}k" if value < 999_500 else f"{value / 1e6:,.2f}M"
-    # The bounds are those after rounding: 99.95 is 100, not 100.0.
+    # The bounds apply after rounding: 99.95 is 100, not 100.0
     digits = least + (abs(value) < 99.95) + (abs(value) < 9.995)
     return f"{value:,.{min(digits, most)}f}"
 

@@ -1,7 +1,7 @@
-"""The page: all that it shows as data, and the HTML that is made of this data.
+"""The page: its content as data, and the HTML that is rendered from the data.
 
-The content security policy allows the scripts of the page by their hashes and forbids all else,
-above all requests to a network. Words of a corpus are data that no script executes.
+The content security policy allows the scripts of the page by their hashes and forbids everything
+else, in particular network requests. Words of a corpus are data that no script executes.
 """
 
 import base64
@@ -26,7 +26,7 @@ from hstree.report.recipe import Recipe, make_recipe
 from hstree.report.table import make_table
 
 _SCRIPTS = ("trees.js", "explorer.js", "page.js")
-#: Content security policy: scripts of these hashes, inline styles, and nothing fetched.
+#: Content security policy: scripts with these hashes and inline styles; no requests.
 _POLICY = (
     "default-src 'none'; script-src {}; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -34,17 +34,17 @@ _POLICY = (
 
 
 class Page(msgspec.Struct, frozen=True):
-    """All that a page shows. Its JSON is in the page, and the HTML is made of it alone."""
+    """All content of a page. The HTML is rendered from it, and the page contains it as JSON."""
 
-    comparison: Comparison  #: with its candidates ranked
+    comparison: Comparison  #: the comparison, with ranked candidates
     recipe: Recipe | None  #: None if no candidate is recommended
     plots: list[Plot]
     trees: Trees | None
-    missing: list[str]  #: a sentence for each tree that cannot be shown
+    missing: list[str]  #: one sentence per tree that cannot be shown
 
 
 def make_page(comparison: Comparison, folder: Path) -> Page:
-    """Return the page of a comparison with the trees that are in `folder`."""
+    """Return the page of a comparison, with the trees in `folder`."""
     comparison = replace(comparison, candidates=rank(comparison.candidates))
     trees, missing = pack_trees(comparison, folder)
     best = comparison.best
@@ -53,9 +53,9 @@ def make_page(comparison: Comparison, folder: Path) -> Page:
 
 
 def render(page: Page, folder: Path) -> str:
-    """Return a page as HTML, with the tree file of the recommended candidate from `folder`.
+    """Render a page as HTML, with the tree file of the recommended candidate in `folder`.
 
-    Raises OptionError when the model of the comparison is not known.
+    Raises OptionError if the model of the comparison is unknown.
     """
     comparison = page.comparison
     styles = make_styles(comparison.candidates, comparison.best)
@@ -65,7 +65,7 @@ def render(page: Page, folder: Path) -> str:
     scripts = [_read_asset(name) for name in _SCRIPTS]
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    # A "<" in the JSON could end the script element.
+    # A "<" in the JSON could end the script element
     json = msgspec.json.encode(page).decode().replace("<", "\\u003c")
     return TEMPLATES.get_template("page.html").render(
         page=page,

@@ -1,7 +1,7 @@
-"""A plot: candidates, axes and marks as data, and the functions that make SVG and CSV of it.
+"""Plots: candidates, axes and marks as data, and functions that convert them to SVG and CSV.
 
-Shapes have CSS classes. The style sheet gives them colours for light, dark and paper, and hides
-the candidates that are not selected. Each plot has a description in words.
+Shapes have CSS classes. The style sheet defines their colours for light and dark mode and for
+paper, and hides candidates that are not selected. Each plot has a description in words.
 """
 
 import math
@@ -21,14 +21,14 @@ Point = tuple[float, float]
 
 #: Width of a plot.
 WIDTH = 430.0
-#: Smallest height of a plot.
+#: Minimum height of a plot.
 HEIGHT = 310.0
-#: Margins; the names of the candidates are in the right one.
+#: Margins; the names of the candidates are in the right margin.
 _LEFT = 46.0
 _RIGHT = 136.0
 _TOP = 26.0
 _BOTTOM = 40.0
-#: Maximum number of characters of a name beside a plot, alone and with a note.
+#: Maximum number of characters of a name beside a plot, without and with a note.
 _LONGEST = 17
 _LONGEST_WITH_NOTE = 23
 #: Number of colours: the classes ``c0``, ``c1`` and so on in the style sheet.
@@ -48,17 +48,17 @@ _OUTLINES = (
 class Style(NamedTuple):
     """Style of a candidate in the table and in every plot."""
 
-    number: int  #: its position in the table
+    number: int  #: position in the table
     name: str
-    classes: str  #: CSS classes of its number and its colour
-    line: str  #: CSS class of its lines
-    outline: str  #: path of its marker
+    classes: str  #: CSS classes of the number and the colour
+    line: str  #: CSS class of lines
+    outline: str  #: path of the marker
 
 
 def make_styles(
     candidates: Iterable[CandidateResult], best: CandidateResult | None = None
 ) -> list[Style]:
-    """Return the styles of the candidates of a table; the best one stands out."""
+    """Return the styles of the candidates in a table; the best candidate is emphasised."""
     styles = []
     for i, candidate in enumerate(candidates):
         line = "solid"
@@ -75,7 +75,7 @@ def make_styles(
 
 
 def shorten(name: str, longest: int) -> str:
-    """Return a name without its middle if it has more than `longest` characters."""
+    """Shorten a name to `longest` characters by removing its middle."""
     if len(name) <= longest:
         return name
     n_first = (longest - 1) // 2
@@ -86,9 +86,9 @@ def shorten(name: str, longest: int) -> str:
 class Axis(Struct, frozen=True):
     """An axis and its title.
 
-    An axis with `names` has no scale: they are the names of the values 0, 1, and so on. Values
-    outside the range `within` are not visible. The ticks of an axis of ratios are percentages:
-    "+10%" at 1.1.
+    If there are `names`, they are the labels of the values 0, 1 and so on, and the axis has no
+    scale. Values outside the range `within` are not visible. If `is_ratio`, ticks are labelled with
+    percentages: "+10%" at 1.1.
     """
 
     title: str
@@ -99,17 +99,19 @@ class Axis(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A mark of the candidate with a number.
+    """A mark of a candidate.
 
     Attributes
     ----------
     candidate : int
+        Number of the candidate.
     kind : str
-        "dot"; "aside" for a dot that cannot be on the front; anything else is a line.
+        "dot"; "aside" for a dot that cannot be on the Pareto front; other kinds are lines.
     points : list of (float, float)
         Values on both axes.
     values : list
-        Its row in the CSV of the plot; the name of the candidate is first. Empty for none.
+        Row in the CSV of the plot, which begins with the name of the candidate. Empty if the mark
+        has no row.
     """
 
     candidate: int
@@ -126,14 +128,14 @@ class Plot(Struct, frozen=True):
     id, title, caption : str
     x, y : Axis
     columns : list of str
-        Column titles of its CSV.
+        Column titles of the CSV.
     marks : list of Mark
     level : float or None
-        Value of `y` of a dashed horizontal line.
+        Position of a dashed horizontal line on the y axis.
     front : bool
-        Whether the Pareto front is drawn, with candidates that are not on it in grey.
+        Whether to draw the Pareto front, and other candidates in grey.
     notes : dict of int to str
-        Notes beside the names of candidates, by their numbers.
+        Notes beside the names of candidates, by number of the candidate.
     """
 
     id: str
@@ -149,7 +151,7 @@ class Plot(Struct, frozen=True):
 
 
 def plot_links(plot: Plot, styles: Sequence[Style]) -> list[Link]:
-    """Return links to a plot as a separate SVG, in light colours, and to its data as CSV."""
+    """Return links to a plot as a separate SVG with light colours, and to its data as CSV."""
     svg = draw(plot, styles, is_separate=True)
     csv = csv_bytes(plot.columns, (mark.values for mark in plot.marks if mark.values))
     return [Link.to(f"{plot.id}.svg", str(svg).encode()), Link.to(f"{plot.id}.csv", csv)]
@@ -167,16 +169,17 @@ def pareto(points: Iterable[Point]) -> list[Point]:
 def draw(
     plot: Plot, styles: Sequence[Style], *, is_separate: bool = False, longest: int = _LONGEST
 ) -> Markup:
-    """Return a plot as an ``svg`` element of the page, or as a separate image with its style.
+    """Draw a plot as an ``svg`` element of the page, or as a separate image with its style.
 
-    The number of a candidate is its position in `styles`. Names have at most `longest` characters.
+    The number of a candidate is its position in `styles`. Names are shortened to `longest`
+    characters.
     """
     marks_by_candidate: dict[int, list[Mark]] = {}
     for mark in plot.marks:
         marks_by_candidate.setdefault(mark.candidate, []).append(mark)
     area = _plot_area(plot, len(marks_by_candidate))
 
-    # Functions from values to pixels, and the labels of the ticks.
+    # Functions from values to pixels, and labels of ticks
     points = [point for mark in plot.marks for point in mark.points]
     to_x, x_labels = _scale_axis(plot.x, [x for x, _ in points], area.left, area.right)
     y_values = [y for _, y in points]
@@ -187,7 +190,7 @@ def draw(
     def to_pixels(points: Iterable[Point]) -> list[Point]:
         return [(round(to_x(x), 1), round(to_y(y), 1)) for x, y in points]
 
-    # A name beside the plot has a leader to the lowest end of the candidate's lines or dots.
+    # A leader connects each name with the lowest end of the lines or dots of the candidate
     ends = to_pixels(map(_named_point, marks_by_candidate.values()))
     leaders = [(min(x, area.right), min(max(y, area.top), area.bottom)) for x, y in ends]
     heights = spread([y for _, y in leaders], LINE, area.top - 8, area.bottom)
@@ -228,7 +231,7 @@ def draw(
 
 
 class _Area(NamedTuple):
-    """Pixels of the area of the marks, and the height of the plot."""
+    """Bounds of the area for marks in pixels, and the height of the plot."""
 
     left: float
     right: float
@@ -238,7 +241,7 @@ class _Area(NamedTuple):
 
 
 def _plot_area(plot: Plot, n_candidates: int) -> _Area:
-    """Return the area of a plot with room for the names of so many candidates."""
+    """Return the area of a plot, high enough for the names of `n_candidates`."""
     has_two_lines = any("\n" in name for name in plot.x.names)
     below = _BOTTOM + (LINE if has_two_lines else 0)
     height = max(HEIGHT, _TOP + below + LINE * n_candidates)
@@ -248,9 +251,9 @@ def _plot_area(plot: Plot, n_candidates: int) -> _Area:
 def _scale_axis(
     axis: Axis, values: Sequence[float], start: float, end: float
 ) -> tuple[Callable[[float], float], dict[float, str]]:
-    """Return the function from values to pixels, and the labels of the values with a tick.
+    """Return the function from values to pixels, and the labels of ticks by value.
 
-    The axis is vertical if its pixels decrease from `start` to `end`.
+    The axis is vertical if `start` is greater than `end`.
     """
     if axis.names:
         labels: dict[float, str] = dict(enumerate(axis.names))
@@ -279,7 +282,7 @@ def _linear(low: float, high: float, start: float, end: float) -> Callable[[floa
 
 
 def _named_point(marks: Sequence[Mark]) -> Point:
-    """Return the point that a candidate's name belongs to: the lowest end of its lines or dots."""
+    """Return the lowest end of the lines or dots of a candidate, where its name belongs."""
     ends = [mark.points[-1] for mark in marks if mark.kind == "line"]
     if not ends:
         ends = [mark.points[-1] for mark in marks if mark.kind in ("dot", "aside")]
@@ -287,7 +290,7 @@ def _named_point(marks: Sequence[Mark]) -> Point:
 
 
 def _staircase(front: Sequence[Point]) -> list[Point]:
-    """Return the corners of the line along a front."""
+    """Return the corners of the line along a Pareto front."""
     corners = list(front[:1])
     for previous, point in pairwise(front):
         corners += [(point[0], previous[1]), point]

@@ -1,4 +1,4 @@
-"""How to get the chosen candidate: the command that trains it, its files, and Python code."""
+"""Recipe for the chosen candidate: the command that trains it, its files, and Python code."""
 
 import shlex
 from contextlib import suppress
@@ -20,14 +20,14 @@ class Recipe(Struct, frozen=True):
     """Files and commands to use a candidate. Paths are relative to the folder of the comparison."""
 
     description: str
-    command: str | None  #: shell command that trains it in that folder; None if it is not known
+    command: str | None  #: shell command that trains it in that folder; None if unknown
     tree_file: str | None
-    models: list[str]  #: folders of its trained models
+    models: list[str]  #: folders of the trained models
     python: str  #: code for PyTorch, or code that loads the trained models
 
 
 def make_recipe(result: CandidateResult, comparison: Comparison, folder: Path) -> Recipe:
-    """Return the recipe for a trained candidate of a comparison in `folder`."""
+    """Return the recipe for a trained candidate in a comparison in `folder`."""
     models = [f"{job.folder}/{MODEL}" for job in result.jobs[: result.models]]
     command = None
     corpus = str(comparison.corpus["train"].get("name") or "")
@@ -40,7 +40,7 @@ def make_recipe(result: CandidateResult, comparison: Comparison, folder: Path) -
 
 
 def describe(result: CandidateResult) -> str:
-    """Describe a candidate; a tree file is described with the options that it was built with."""
+    """Describe a candidate; a tree file is described with the options of its builder."""
     try:
         candidate = Candidate.parse(result.name).single
     except HstreeError:  # a builder or layer that is not installed here
@@ -51,13 +51,13 @@ def describe(result: CandidateResult) -> str:
     if candidate.source is None:
         return result.summary
     return (
-        f"{result.summary} Built from each word\u2019s mean predicted vector under the same model "
-        f"trained on a {candidate.source} tree."
+        f"{result.summary} Built from the mean predicted vector of each word, which the same model "
+        f"learned with a {candidate.source} tree."
     )
 
 
 def _python_code(result: CandidateResult, models: list[str], n_words: int, backend: str) -> str:
-    """Return Python code that makes a PyTorch layer, or loads the trained models."""
+    """Return Python code that creates a PyTorch layer or loads the trained models."""
     if result.models > 1:
         loaded = "".join(f"    hstree.load_model({model!r}),\n" for model in models)
         return f"import hstree\nmodel = hstree.Ensemble([\n{loaded}])"
@@ -77,11 +77,11 @@ def _python_code(result: CandidateResult, models: list[str], n_words: int, backe
 def _command(
     result: CandidateResult, corpus: str, comparison: Comparison, folder: Path
 ) -> list[str]:
-    """Return the command that trains a candidate again, without options that are defaults."""
+    """Return the command that trains a candidate again, without default options."""
     candidate = Candidate.parse(result.name)
     options: list[str] = []
 
-    # The words of a tree file are its labels; other words may be the default selection.
+    # The vocabulary of a tree file is its labels; otherwise it may be the default selection
     if candidate.single.tree is None and not _has_default_words(comparison, folder):
         options += ["--vocabulary", WORDS]
     train = comparison.corpus["train"]
@@ -120,13 +120,13 @@ def _stopping_options(result: CandidateResult, comparison: Comparison) -> list[s
             return ["--epochs", str(epochs)]
         case Seconds(seconds=seconds):
             return ["--seconds", f"{seconds:g}"]
-        case _:  # halving: the seconds that one model of the candidate took
+        case _:  # halving: the seconds of one model
             seconds = (result.timings.total or 0.0) / result.models
             return ["--seconds", str(max(round(seconds), 1))]
 
 
 def _has_default_words(comparison: Comparison, folder: Path) -> bool:
-    """Return whether the words are all words of the training split, and would be by default."""
+    """Return whether the vocabulary is the default selection from the training split."""
     words = Vocabulary.from_file(folder / WORDS)
     min_count = automatic_count(words.words, words.counts)
     return comparison.oov["train"] == 0 and int(words.counts.min()) >= min_count

@@ -1,24 +1,24 @@
-"""Scales of plots: the range of an axis, its ticks, and labels that do not overlap."""
+"""Scales of plots: ranges and ticks of axes, and labels that do not overlap."""
 
 import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-#: A "log" scale is in powers of ten.
+#: The unit of a "log" scale is a power of ten.
 Scale = Literal["linear", "log"]
 
 #: Estimated width of a character in the font of plots, in pixels.
 CHARACTER = 6.6
 #: Estimated height of a line in the font of plots, in pixels.
 LINE = 15.0
-#: Smallest space between the labels of two ticks, in pixels.
+#: Minimum space between the labels of two ticks, in pixels.
 _MIN_SPACE = 8.0
-#: Maximum number of ticks of an axis.
+#: Maximum number of ticks on an axis.
 _MAX_TICKS = 7
-#: Fraction of the range that is added at both ends.
+#: Fraction of the range that is added at each end.
 _MARGIN = 0.06
-#: Range for a single value: absolute on a log axis, else relative to the value.
+#: Range for a single value: absolute on a log axis, otherwise relative to the value.
 _SINGLE_RANGE = 0.05
 
 
@@ -27,10 +27,10 @@ def ticks(
 ) -> tuple[float, float, dict[float, str]]:
     """Return the range of an axis for values from `low` to `high`, and the labels of its ticks.
 
-    `low` and `high` are in the units of the axis, `length` is in pixels. At least two ascending
-    values have labels, such as 0.5, 2,000, 50k and 1.5M. The labels do not overlap: those of a
-    `vertical` axis are above each other, others side by side. If no choice of ticks has enough
-    room, the first and the last tick of the coarsest choice have labels.
+    `low` and `high` are in units of the axis, `length` is in pixels. At least two ascending values
+    have labels, such as 0.5, 2,000, 50k and 1.5M. Labels do not overlap; on a `vertical` axis they
+    are above each other. If no choice of ticks fits, the first and the last tick of the coarsest
+    choice have labels.
     """
     single_range = _SINGLE_RANGE if scale == "log" else abs(high) * _SINGLE_RANGE or 1.0
     margin = _MARGIN * (high - low or single_range)
@@ -61,7 +61,7 @@ def ticks(
 
 
 def _tick_choices(low: float, high: float, scale: Scale) -> list[list[float]]:
-    """Return possible ticks of an axis with this range, from the coarsest to the finest."""
+    """Return possible ticks on an axis with this range, from coarse to fine."""
     choices = []
     if scale == "log" and high - low >= 1:
         decades = range(math.floor(low), math.floor(high) + 1)
@@ -90,9 +90,9 @@ def _format_tick(value: float) -> str:
 
 
 def spread(pixels: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move pixels apart until neighbours are at least `gap` apart, between two bounds.
+    """Move pixels until neighbours are at least `gap` apart, within two bounds.
 
-    Their order does not change. If there is not enough room, the first pixels are below `low`.
+    The order is preserved. If there is not enough room, the first pixels are below `low`.
     """
     order = sorted(range(len(pixels)), key=pixels.__getitem__)
     moved = list(pixels)

@@ -195,7 +195,7 @@ _COLUMNS = [
     ),
     Column(
         "training",
-        "speed/flat",
+        "speed vs flat",
         "wide",
         "training",
         "training speed divided by that of the flat softmax. Details: the range over the rounds of "
@@ -211,7 +211,7 @@ _COLUMNS = [
     ),
     Column(
         "one word",
-        "speed/flat",
+        "speed vs flat",
         "wide",
         "nll",
         "speed of computing the probability of one word in its context, divided by that of the "
@@ -219,7 +219,7 @@ _COLUMNS = [
     ),
     Column(
         "top 10",
-        "speed/flat",
+        "speed vs flat",
         "wide",
         "top_k",
         "speed of finding the ten most probable words in a context, divided by that of the flat "
@@ -235,7 +235,7 @@ _COLUMNS = [
     ),
     Column(
         "one score",
-        "speed/flat",
+        "speed vs flat",
         "more",
         "unnormalised",
         "speed of computing the unnormalised score of one word, divided by the one-word speed of "

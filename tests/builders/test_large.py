@@ -154,7 +154,7 @@ def test_shards_are_refused_where_they_do_not_fit(tmp_path):
         WordVectors.read(tmp_path)
     np.save(tmp_path / "a.npy", rows())
     np.save(tmp_path / "b.npy", rows(d=3))
-    with pytest.raises(InputError, match="as many columns"):
+    with pytest.raises(InputError, match="same number of columns"):
         WordVectors.read(tmp_path)
 
 

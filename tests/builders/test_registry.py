@@ -174,7 +174,7 @@ def test_a_broken_one_is_an_error_only_when_it_is_used():
             hstree.build(name, VOCABULARY)
         assert str(caught.value) == broken_builders()[name]
         assert "\n" not in str(caught.value)
-    assert "hstree has one of that name" in broken_builders()["huffman"]
+    assert "hstree already has this name" in broken_builders()["huffman"]
 
 
 def use_own_builder(monkeypatch):
@@ -256,7 +256,7 @@ def test_a_vocabulary_lies_over_a_corpus(files):
     [
         ("kmeans", "nltk:brown", r"kmeans takes word vectors, not nltk:brown.*hstree\.CBOW"),
         ("kmeans", "vocab.tsv", r"kmeans takes word vectors, not .*vocab\.tsv; give"),
-        ("kmeans", "text.txt", r"line 1: no word with numbers.*bootstrap"),
+        ("kmeans", "text.txt", r"line 1: expected a word and numbers.*bootstrap"),
     ],
 )
 def test_what_cannot_serve_is_refused_with_the_way_out(

@@ -90,4 +90,4 @@ def test_a_table_of_counts_is_a_vocabulary_and_no_text(hstree, refused, tmp_path
 def test_a_tree_without_eos_is_refused_with_a_text(hstree, refused, corpus, tmp_path):
     (tmp_path / "glove.txt").write_text("w0 1.5 2\nw1 2.5 1\nw2 0.5 3\n")
     hstree("build", "-m", "gmm epsilon=0.3", "glove.txt")
-    refused("evaluate", "tree.json", corpus, saying="over the words of one (vocabulary=)")
+    refused("evaluate", "tree.json", corpus, saying="from the words of a corpus (vocabulary=)")

@@ -44,7 +44,7 @@ def test_what_the_figures_depend_on_is_said(compare):
     told = " ".join(compare("huffman", "flat", options=("--seeds", "2")).out.split())
     for saying in (
         "sample standard deviation over 2 seeds",
-        "* stopped at the limit of epochs",
+        "* stopped at the epoch limit",
         "no interval: fewer than 20 blocks of 1,000 tokens",
         "tokens train 1,440, valid 180, test 180",
         "at most 2 epochs; 64 positions per batch",
@@ -101,7 +101,7 @@ def test_the_words_of_a_tree_are_taken_where_nothing_else_chooses_them(compare, 
 def test_trees_over_other_words_are_refused(refused, hstree, tree, corpus):
     few = ("--max-size", "9", "--train-split-only", "-o", "few.json")
     hstree("build", "-m", "huffman", corpus, *few)
-    refused("compare", corpus, tree, "few.json", "-o", "c", *QUICK, saying="few.json is over 9")
+    refused("compare", corpus, tree, "few.json", "-o", "c", *QUICK, saying="few.json has 9")
     refused("compare", corpus, tree, "--min-count", "60", "-o", "c", saying="is over 42 words")
 
 

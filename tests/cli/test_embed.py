@@ -55,9 +55,9 @@ def test_a_tree_of_words_alone(hstree, corpus, tmp_path):
     hstree("evaluate", "words.json", corpus, *given, warns=True)
     hstree("predict", "model", labels[0])
     ran = hstree("score", "model", corpus, status=1)
-    assert "hold no <eos>" in ran.err
+    assert "not include <eos>" in ran.err
     ran = hstree("evaluate", "words.json", corpus, *QUICK, status=1)
-    assert "hold no <eos>" in ran.err
+    assert "not include <eos>" in ran.err
 
 
 def test_another_output_layer_trains_the_vectors(hstree, corpus):

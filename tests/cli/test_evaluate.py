@@ -40,7 +40,7 @@ def test_any_candidate_is_evaluated(hstree, corpus, tmp_path, candidate):
 def test_few_shared_words_without_unk_are_refused(refused, hstree, corpus, tmp_path):
     hstree("build", "-m", "huffman", corpus, "--no-unk", "-o", "closed.json")
     (tmp_path / "far.txt").write_text("w0 x1 x2 x3\n" * 50)
-    saying = "120 of 200 tokens of far.txt are not among the labels, which hold no <unk>"
+    saying = "120 of 200 tokens of far.txt are not among the labels, which do not include <unk>"
     refused("evaluate", "closed.json", "far.txt", saying=saying)
     # One unknown word in the test part is refused before the training, not after.
     rare = corpus.read_text().splitlines()

@@ -29,12 +29,12 @@ CHANGES = [
     ("--lower", "in lower case"),
     ("--valid valid.txt", "its valid split is lines [0, 20] of valid.txt"),
     ("--test test.txt", "its test split is lines [0, 20] of test.txt"),
-    ("--learning-rate 0.2", "its learning_rate is 0.2, this one's 0.1"),
-    ("--dropout 0.1", "its dropout is 0.1, this one's 0.35"),
-    ("--model 'lbl weight_decay=0.5'", "its weight_decay is 0.5, this one's None"),
-    ("--dim 4", "its dim is 4, this one's 8"),
-    ("--epochs 2", "its rule is at most 2 epochs, this one's at most 1 epoch"),
-    ("--model cbow", "its model is cbow, this one's lbl"),
+    ("--learning-rate 0.2", "its learning_rate is 0.2, here it is 0.1"),
+    ("--dropout 0.1", "its dropout is 0.1, here it is 0.35"),
+    ("--model 'lbl weight_decay=0.5'", "its weight_decay is 0.5, here it is None"),
+    ("--dim 4", "its dim is 4, here it is 8"),
+    ("--epochs 2", "its rule is at most 2 epochs, here it is at most 1 epoch"),
+    ("--model cbow", "its model is cbow, here it is lbl"),
 ]
 
 

@@ -24,7 +24,7 @@ def one(warnings, *saying):
     assert all(word in own[0] for word in saying), warnings
 
 
-BY_FILES = "the vocabulary or the vectors that the tree was built from were made from"
+BY_FILES = "the tree was built from a vocabulary or vectors that were made from"
 FEW = "vocab corpus.txt --max-size 9 -o v.tsv"
 EMBED = "embed corpus.txt --dim 4 --epochs 1 -o v.npy"
 CLASSES = "classes cluster_by=vectors n_classes=3 vectors_file=v.npy"
@@ -92,7 +92,7 @@ def test_a_candidate_of_a_comparison_knows_what_its_tree_has_read(done, tree, co
 def test_a_vocabulary_chosen_on_the_test_lines_is_called_out(done, corpus, tmp_path):
     choice = ("vocab", corpus, "--max-size", "20", "--force", "-o", "v.tsv")
     done(*choice)
-    chosen = "the words of the vocabulary were chosen on lines 181 to 200"
+    chosen = "the vocabulary was selected from lines 181 to 200"
     compared = done("compare", corpus, "huffman", "--vocabulary", "v.tsv", "-o", "c", *QUICK)
     one(compared, chosen, "(`hstree vocab --train-split-only`)")
     assert "made from lines 181 to 200" in results.load(tmp_path / "c").candidates[0].seen

@@ -85,7 +85,7 @@ def test_words_that_were_chosen_stay():
         Corpus.from_ids([[0, 1, 1]] * 10),
     ):
         assert Splits.of(corpus).train.vocabulary is corpus.vocabulary
-    with pytest.raises(OptionError, match="drop min_count"):
+    with pytest.raises(OptionError, match="min_count, max_size and unk"):
         Corpus.from_lines(LINES, vocabulary=words, min_count=1)
 
 

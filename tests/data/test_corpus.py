@@ -147,9 +147,9 @@ def test_splits_are_the_last_tenths_rounded_down(tmp_path, n_lines, train, valid
 
 def test_fewer_than_ten_lines_have_no_tenth(tmp_path):
     corpus = corpus_of(tmp_path, ["a"] * 9)
-    with pytest.raises(InputError, match=r"text\.txt has 9 lines; .* ten or more"):
+    with pytest.raises(InputError, match=r"text\.txt has 9 lines, .* ten or more"):
         corpus.splits()
-    with pytest.raises(InputError, match="has 1 line; "):
+    with pytest.raises(InputError, match="has 1 line, "):
         corpus.select_lines(0, 1).splits()
 
 
@@ -182,7 +182,7 @@ def test_a_vocabulary_that_is_passed_stays_as_it_is(tmp_path):
     with pytest.raises(ValueError, match="read-only"):
         corpus.counts[0] = 2
     for option in ({"min_count": 2}, {"max_size": 5}, {"unk": False}):
-        with pytest.raises(OptionError, match="a vocabulary is given"):
+        with pytest.raises(OptionError, match="select a vocabulary, but one is given"):
             corpus_of(tmp_path, ["a b"], vocabulary=vocabulary, **option)
 
 

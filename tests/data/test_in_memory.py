@@ -184,7 +184,7 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.from_lines, ["a", ["b"]], "line 2 is of type list, not str.*from_tokens"),
         (Corpus.from_lines, ["a", "b\0"], "a NUL byte at line 2"),
         (Corpus.from_tokens, [["a"], "b c"], "line 2 is of type str.*from_lines"),
-        (Corpus.from_tokens, [{"text": "a"}], "of type dict.*of a table, give one column"),
+        (Corpus.from_tokens, [{"text": "a"}], "of type dict.*one column of a table"),
         (Corpus.from_tokens, [["a", None]], "token 2 is None"),
         (Corpus.from_tokens, [["a", ["b"]]], "unhashable"),
         (Corpus.from_tokens, [("a", 5), ("b", 2)], "text and numbers.*a dict"),
@@ -196,7 +196,7 @@ def test_ids_of_blocks_are_counted_together(monkeypatch):
         (Corpus.from_ids, [0, -100], "ids from -100 to 0; .*padding"),
         (Corpus.from_ids, [0, 214_536_500], "ids from 0 to 214536500; .*from_tokens"),
         (Corpus.of, 3, "a text of type int"),
-        (Corpus, ["a b"], r"Corpus\.read takes a file, from_lines"),
+        (Corpus, ["a b"], r"use Corpus\.read for files, from_lines"),
     ],
 )
 def test_what_is_no_text_is_refused_with_the_way_out(make, wrong, message):
@@ -208,8 +208,8 @@ def test_what_is_no_text_is_refused_with_the_way_out(make, wrong, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"labels": ["a"]}, "ids from 0 to 1; they are from 0 to 0"),
-        ({"labels": ["a", "a"]}, "'a' twice"),
+        ({"labels": ["a"]}, "ids from 0 to 1; they must be from 0 to 0"),
+        ({"labels": ["a", "a"]}, "duplicate word 'a'"),
         ({"labels": "ab"}, "labels are of type str"),
         ({"labels": []}, "no labels"),
         ({"labels": Tokenizer()}, r"get_vocab\(\) of the labels is {}"),

@@ -65,7 +65,9 @@ def test_sizes_that_differ_are_refused(tmp_path, sizes):
     paths = [tmp_path / "train", tmp_path / "test"]
     for path, size, text in zip(paths, sizes, texts, strict=True):
         path.write_text(f"{size}\n{text}" if size else text)
-    with pytest.raises(InputError, match=r"test has .* labels, .*train has .*; both need the same"):
+    with pytest.raises(
+        InputError, match=r"test has .* labels, .*train has .*; both files need the same"
+    ):
         read_train_and_test(*paths)
 
 

@@ -29,7 +29,7 @@ def test_a_text_of_many_other_words_is_said_and_specials_are_not_counted_as_shar
     ("names", "message"),
     [
         (["x", "<unk>", "<eos>"], r"no word of text\.txt is among the 3 labels"),
-        (["a", "b", "<eos>"], "3 of 13 tokens of text.txt are not among the labels, which hold"),
+        (["a", "b", "<eos>"], "3 of 13 tokens of text.txt are not among the labels, which do not"),
     ],
 )
 def test_words_that_do_not_fit_the_text_are_refused(tmp_path, names, message):

@@ -76,10 +76,13 @@ def test_a_path_is_always_a_file(tmp_path, monkeypatch):
         ("none.txt", "no such file: none.txt; a corpus is a text file"),
         ("a\0b", "no such file"),
         (os.devnull, "is not a regular file"),
-        ("nltk:", "NLTK knows no corpus ''"),
-        ("nltk:nope", "NLTK knows no corpus 'nope'; try nltk:brown"),
-        ("nltk:reader", "NLTK knows no corpus"),
-        ("builtin:perl", "builtin:perl: no such built-in text; there is builtin:python"),
+        ("nltk:", "NLTK has no corpus ''"),
+        ("nltk:nope", "NLTK has no corpus 'nope'; try nltk:brown"),
+        ("nltk:reader", "NLTK has no corpus"),
+        (
+            "builtin:perl",
+            "builtin:perl: no such built-in text.*builtin:python",
+        ),
     ],
 )
 def test_what_is_not_there_is_said_in_one_line(source, message):
@@ -121,7 +124,7 @@ def test_the_files_of_a_folder_are_one_text_in_the_order_of_their_names(tmp_path
     (tmp_path / "sub" / "c.txt.gz").write_bytes(gzip.compress(b"c\n"))
     assert text_of(tmp_path) == b"a\nb\nc\n"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="holds no file"):
+    with pytest.raises(InputError, match="contains no file"):
         open_source(tmp_path / "empty")
 
 
@@ -136,7 +139,7 @@ def test_a_pattern_and_a_list_name_several_files(tmp_path, monkeypatch):
     (tmp_path / "*.txt").write_text("itself")
     assert text_of("*.txt") == b"itself"
     for nothing in ("*.log", [], ["a.txt", "none.txt"]):
-        with pytest.raises(InputError, match=r"no such file|a list of no files"):
+        with pytest.raises(InputError, match=r"no such file|an empty list of files"):
             open_source(nothing)
 
 
@@ -170,7 +173,7 @@ def test_standard_input_holds_one_text(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfthe cat\n")))
     encoded = encode(open_source("-"), cache=tmp_path / "cache")
     assert (encoded.name, encoded.types) == ("standard input", ["<eos>", "the", "cat"])
-    with pytest.raises(InputError, match="- names it a second time; give the other text as a file"):
+    with pytest.raises(InputError, match="- is given twice; give the other text as a file"):
         open_source("-")
 
 
@@ -251,5 +254,5 @@ def test_an_nltk_corpus_without_sentences():
 
 def test_an_nltk_corpus_that_needs_a_sentence_tokenizer():
     shared("nltk_data/corpora/inaugural.zip")
-    with pytest.raises(InputError, match="needs NLTK's punkt_tab"):
+    with pytest.raises(InputError, match="needs punkt_tab of NLTK"):
         text_of("nltk:inaugural")

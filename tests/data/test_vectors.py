@@ -123,7 +123,7 @@ BAD_CONTENT = {
     "too large": (["a"], [[1e300]], "too large for float32"),
     "too small": (["a"], [[1e-300]], "too small for float32"),
     "few digits": (["a", "b"], [[1e-41], [-2e-40]], "too small for float32"),
-    "a word twice": (["a", "b", "a"], [[1.0]] * 3, "'a' names row 0 and row 2"),
+    "a word twice": (["a", "b", "a"], [[1.0]] * 3, "duplicate word 'a' in rows 0 and 2"),
     "ragged": (["a", "b"], [[1.0], [1.0, 2.0]], "different lengths"),
     "objects": (["a"], np.array([[None]]), "type object"),
     "one axis": (["a", "b"], [1.0, 2.0], r"shape \(2,\)"),
@@ -139,7 +139,7 @@ def test_bad_content_is_named(case):
 
 BAD_FILES = {
     "empty.txt": (b"", "empty"),
-    "prose.txt": (b"It was the best of times.\n", "line 1: no word with numbers"),
+    "prose.txt": (b"It was the best of times.\n", "line 1: expected a word and numbers"),
     "short.txt": (b"a 1 2 3\nb 1 2\n", "line 2: expected a word and 3 numbers"),
     "long.txt": (b"a 1 2 3\nb 1 2 3\n\nc 1 2 3 4\n", "line 4: expected a word and 3 numbers"),
     "inner.txt": (b"a 1 2 3\nb 1 x 3\n", "line 2: expected a word and 3 numbers"),
@@ -147,7 +147,7 @@ BAD_FILES = {
     "tab.txt": (b"x 1 2\na 1 2\v3\nb  4\n", "line 2: expected"),
     "nan.txt": (b"a 1 2\nb 1 nan\n", r"row 1 \('b'\) holds nan"),
     "overflow.txt": (b"a 1 2\nb 1 1e99\n", r"row 1 \('b'\) holds inf"),
-    "twice.txt": (b"a 1 2\nb 1 2\na 3 4\n", "'a' names row 0 and row 2"),
+    "twice.txt": (b"a 1 2\nb 1 2\na 3 4\n", "duplicate word 'a' in rows 0 and 2"),
     "latin1.txt": (b"a 1 2\ncaf\xe9 1 2\n", "line 2: the word .* UTF-8"),
     "nul.txt": (b"a 1 2\na\0b 1 2\n", "line 2: the word .* NUL"),
     "no-word.txt": (b"a 1 2\n 1 2\n", "line 2: the word .* is empty"),
@@ -178,7 +178,7 @@ def test_bad_files_are_named_with_the_place(tmp_path, monkeypatch, name, block):
 
 def test_labels_are_for_matrices_alone(tmp_path):
     (tmp_path / "glove.txt").write_bytes(as_text())
-    with pytest.raises(OptionError, match="holds its words itself"):
+    with pytest.raises(OptionError, match="contains its own words"):
         WordVectors.read(tmp_path / "glove.txt", labels=tmp_path / "x.tsv")
 
 
@@ -188,7 +188,7 @@ def test_labels_are_for_matrices_alone(tmp_path):
         (b"a\nb\nc\n", "3 labels for the 2 rows"),
         (b"a\t1\nb\n", "line 2: expected a word, a tab and a whole number"),
         (b"a\nb\t1\n", "line 2: expected a word and nothing else"),
-        (b"a\na\n", "'a' names row 0 and row 1"),
+        (b"a\na\n", "duplicate word 'a' in rows 0 and 1"),
         (b"caf\xe9\na\n", "not UTF-8"),
     ],
 )

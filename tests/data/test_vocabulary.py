@@ -125,7 +125,7 @@ def test_an_explicit_order_stays():
 
 
 def test_index_of_a_stranger_is_an_error():
-    with pytest.raises(InputError, match="'x' is not one of the vocabulary's 1 words"):
+    with pytest.raises(InputError, match="'x' is not one of the 1 words"):
         Vocabulary(["a"], [1]).index("x")
 
 
@@ -148,10 +148,10 @@ def test_the_hash_is_over_the_sorted_words():
 @pytest.mark.parametrize(
     ("words", "counts", "message"),
     [
-        ([], [], "without a word"),
-        (["a", "b", "a"], [1, 1, 1], "'a' twice"),
+        ([], [], "vocabulary is empty"),
+        (["a", "b", "a"], [1, 1, 1], "duplicate word 'a'"),
         (["a", "b"], [1], r"shape \(1,\) for 2 words"),
-        (["a", "b"], [2**63 - 1, 1], "sum is above"),
+        (["a", "b"], [2**63 - 1, 1], "sum of the counts is above"),
     ],
 )
 def test_what_is_no_vocabulary_is_refused(words, counts, message):
@@ -198,7 +198,7 @@ def test_a_line_ends_nowhere_but_at_a_newline(tmp_path):
         (b"a\t1\nb\n", "line 2: expected a word, a tab and a whole number, found 'b'"),
         (b"a\t" + b"9" * 5000 + b"\n", "line 1"),
         (b"a\t9999999999999999999\n", "vocab.tsv: a count is above"),
-        (b"a\t1\nb\t2\na\t3\n", "vocab.tsv: .*'a' twice"),
+        (b"a\t1\nb\t2\na\t3\n", "vocab.tsv: .*duplicate word 'a'"),
         (b"a\t0\nb\t0\n", "every count is zero"),
         (b"a\t1\nb\xff\t1\n", "byte 0xff at line 2, byte offset 5 is not UTF-8"),
         (b"a\t1\nb\0\t1\n", "NUL byte at line 2, byte offset 5"),

@@ -213,7 +213,7 @@ def test_another_model_text_or_rule_needs_force(splits, tmp_path):
     compare(splits, ["huffman"], tmp_path)
     other = Splits(splits.train, splits.test, splits.valid)
     for text, options, saying in [
-        (splits, {"dim": 4}, "its dim is 8, this one's 4; choose another folder, or force"),
+        (splits, {"dim": 4}, "its dim is 8, here it is 4; choose another folder, or force"),
         (splits, {"stop": hstree.Epochs(3)}, "its rule is at most 1 epoch"),
         (other, {}, r"its valid split is lines .* of text\.txt"),
     ]:
@@ -241,7 +241,7 @@ def test_a_folder_at_work_is_refused(splits, tmp_path):
         ({"speed_rounds": "a"}, "speed_rounds is 'a'"),
         ({"speed_rounds": -1}, "speed_rounds is -1"),
         ({"nosuch": 1}, "nosuch"),
-        ({"model": "cbow"}, "leave out the n-gram models"),
+        ({"model": "cbow"}, "remove the n-gram models"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_written(splits, tmp_path, options, saying):

@@ -105,7 +105,7 @@ def test_another_candidate_changes_the_seconds_of_all_and_the_plan_says_so(halve
         return [job.candidate.name for job, one in planned.jobs.items() if one.is_finished]
 
     assert finished("huffman", "kn3") == CANDIDATES
-    with pytest.warns(UserWarning, match=r"other candidates \(classes\) change .*: all train"):
+    with pytest.warns(UserWarning, match=r"all of them train again.*: classes"):
         assert finished("classes") == ["kn2"]
 
 

@@ -176,7 +176,7 @@ def test_our_models_train_on_gensims_tree(online, tmp_path):
     assert model.perplexity(text) < 0.9 * unigram
     model.save(tmp_path / "model")
     assert hstree.load_model(tmp_path / "model").perplexity(text) == model.perplexity(text)
-    with pytest.raises(InputError, match="hold no <eos>"):
+    with pytest.raises(InputError, match="not include <eos>"):
         hstree.LanguageModel(tree).fit(text)
 
 
@@ -188,7 +188,7 @@ def test_a_comparison_over_gensims_tree(tmp_path):
     known = [word for line in sentences()[-30:] for word in line if word in candidates[0]]
     assert compared.tokens["test"] == len(known)
     assert [candidate.test > 1 for candidate in compared.candidates] == [True] * 3
-    with pytest.raises(InputError, match="hold no <eos>"):
+    with pytest.raises(InputError, match="not include <eos>"):
         hstree.compare(text, candidates, tmp_path / "other", **options)
 
 
@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_one_clear_line():
         with pytest.raises(InputError, match=message):
             bridge.use_tree(model, Tree.from_children(list(labels), children))
     tree = bridge.tree_of(model)
-    with pytest.raises(OptionError, match="negative=5; make it with"):
+    with pytest.raises(OptionError, match="negative=5; create it with"):
         bridge.use_tree(untrained([["a", "b", "c", "d"]], negative=5), tree)
     with pytest.raises(OptionError, match="does not use hierarchical softmax"):
         bridge.tree_of(untrained(hs=0, negative=5))

@@ -108,7 +108,7 @@ def test_vectors_of_other_sizes_begin_no_training(markov, change):
     with pytest.raises(OptionError, match="same kind and sizes"):
         old.fit(train, warm_start=other)
     np.testing.assert_array_equal(old.context_model.embedding, before)
-    with pytest.raises(OptionError, match="a trained model, not str; read a saved one"):
+    with pytest.raises(OptionError, match="a trained model, not str; read a saved model"):
         old.fit(train, warm_start="folder")
 
 

@@ -60,7 +60,7 @@ def test_a_folder_that_another_process_uses_is_not_removed(tmp_path, script):
         remove_unused(folder)
     remove_unused(folder)
     assert (folder / "file").exists()
-    with pytest.raises(InputError, match=f"another process is at work in {folder}; wait"):
+    with pytest.raises(InputError, match=f"another process is using {folder}; wait"):
         locked(folder).__enter__()
     holder.kill()
     holder.wait()

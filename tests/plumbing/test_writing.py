@@ -54,7 +54,7 @@ def test_a_pipe_stays_a_pipe(tmp_path):
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     for path in (pipe, link):
-        with pytest.raises(FileFormatError, match="is not a regular file; choose another place"):
+        with pytest.raises(FileFormatError, match="is not a regular file; choose another path"):
             write(path)
         assert stat.S_ISFIFO(pipe.stat().st_mode)
 
