@@ -108,7 +108,7 @@ def kmeans_clusters(vectors: Floating, n_clusters: int, seed: Seed) -> Int64:
 
 
 def _draw_centres(X: Float64, k: int, rng: np.random.Generator) -> Float64:
-    """Draw k rows by k-means++: the nearer a row is to an earlier one, the less likely it is."""
+    """Draw k rows by k-means++: probabilities are proportional to squared nearest distances."""
     chosen = [int(rng.integers(len(X)))]
     # Squared distance of each row to the nearest row drawn so far
     distance = np.full(len(X), np.inf)
