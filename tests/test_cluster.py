@@ -251,7 +251,6 @@ def test_workers_of_slurm_on_demand(slurm):
     for module in ("dask_jobqueue", "cryptography"):
         pytest.importorskip(module, reason=needs.JOBQUEUE)
     last = scripts_of("cluster.md")[-1]
-    imports = "import joblib\nfrom dask.distributed import Client\n"
-    printed = run_page("cluster.md", slurm, slice(1), imports + last)
+    printed = run_page("cluster.md", slurm, slice(1), last)
     assert printed[-1] == printed[0]
     assert "#SBATCH -A my-account" in (slurm / "job.sh").read_text()
