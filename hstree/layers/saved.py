@@ -70,7 +70,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     try:
         spec = LayerSpec.read(home, config)
     except OptionError as error:
-        raise FileFormatError(f"{home}: no output layer can be made of it: {error}") from error
+        raise FileFormatError(f"{home}: no output layer can be made from it: {error}") from error
 
     # Read the weights; the config has hashes of the other files
     weights = current_file(home, WEIGHTS)
@@ -85,5 +85,5 @@ def read(folder: str | os.PathLike[str]) -> Saved:
     try:
         tensors = load_tensors(content)
     except (ValueError, KeyError, OverflowError, SafetensorError) as error:
-        raise FileFormatError(f"{home}: no model can be made of it: {one_line(error)}") from error
+        raise FileFormatError(f"{home}: no model can be made from it: {one_line(error)}") from error
     return Saved(home, config, spec, tensors, trained_on)

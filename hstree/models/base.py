@@ -499,7 +499,7 @@ class BaseModel(Predictor):
             model.take_over(saved)
         except (TypeError, ValueError, OverflowError, MemoryError, OptionError) as error:
             raise FileFormatError(
-                f"{saved.folder}: no model can be made of it: {one_line(error)}"
+                f"{saved.folder}: no model can be made from it: {one_line(error)}"
             ) from error
 
         model.texts = saved.texts

@@ -102,5 +102,5 @@ def load_model(folder: str | os.PathLike[str]) -> BaseModel:
     try:
         kind = kind_of(model_folder.config)
     except (TypeError, OptionError, PluginError) as error:
-        raise FileFormatError(f"{folder}: no model can be made of it: {error}") from error
+        raise FileFormatError(f"{folder}: no model can be made from it: {error}") from error
     return kind.model.from_saved(model_folder)

@@ -275,7 +275,7 @@ def _members(file: BinaryIO) -> dict[str, Array]:
                 if member.compress_type != zipfile.ZIP_STORED:
                     raise FileFormatError(f"has the member {name!r} compressed; {_EXPECTED}")
                 if member.compress_size > size:
-                    raise FileFormatError(f"has a broken member {name!r}: it is cut off")
+                    raise FileFormatError(f"has a broken member {name!r}: it is truncated")
                 # `frombuffer` allocates no memory; `reshape` refuses a shape of another size
                 data = archive.read(member)
                 stream = io.BytesIO(data)
