@@ -1,10 +1,9 @@
 """Trees with very many words: samples split the upper nodes, and jobs build the sub-trees.
 
-The split of an upper node is computed from `SAMPLE_ROWS` of its rows. Then all its rows are read
-in blocks, and each row is assigned to a child. Nodes with up to `SUBTREE_WORDS` words are
-sub-trees. Each sub-tree has its own seed. A job builds it from the vectors of all its words.
-All parts are kept in the cache folder until the tree is complete, so that a build that was killed
-can continue.
+The split of an upper node is computed from `SAMPLE_ROWS` of its rows. Then all its rows are read in
+blocks, and each row is assigned to a child. Nodes with up to `SUBTREE_WORDS` words are sub-trees.
+Each sub-tree has its own seed. A job builds it from the vectors of all its words. All parts are
+kept in the cache folder until the tree is complete, so that a build that was killed can continue.
 """
 
 import hashlib
