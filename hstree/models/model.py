@@ -167,7 +167,7 @@ class Model(BaseModel, Generic[M]):
             if not isinstance(warm_start, Model):
                 raise OptionError(
                     f"warm_start takes a trained model, not {type(warm_start).__name__}; read a "
-                    "saved one with hstree.load_model"
+                    "saved model with hstree.load_model"
                 )
             copy_context_model(warm_start, self, context_model)
             records = [[warm_start.spec.provenance, warm_start.texts], records]
