@@ -81,7 +81,7 @@ class Adagrad:
         return total / max(float(sample_weight.sum()), TINY)
 
     def _move(self, gradient: Gradient, learning_rate: float, penalty: float) -> None:
-        """Move some weights; `penalty` is that of the root's weights per step."""
+        """Update some weights; `penalty` is the penalty per step at the root."""
         model = self.model
         row_penalty = (penalty * self._row_penalty).astype(model.table.dtype)
         arrays = [model.table, self._squares, self._paid]

@@ -95,7 +95,7 @@ def label_classes(tree: Tree, names: Sequence[str]) -> Int64:
 
 
 def in_class_order(tree: Tree, label_class: Int64) -> Tree:
-    """Return a tree whose label v is class v; its nodes and weight rows are those of `tree`."""
+    """Return a tree whose label v is class v; nodes and weight rows are as in `tree`."""
     labels = [tree.labels[label] for label in np.argsort(label_class)]
     child = tree.child.copy()
     is_leaf = child < 0

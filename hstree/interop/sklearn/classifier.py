@@ -293,7 +293,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=is_first)
 
-        # Names of nodes are those of the tree that is given, or was built in the first call
+        # Names of nodes come from the given tree, or from the tree built in the first call
         source = self.tree if is_first else self.tree_
         tree = None if source is None else as_tree(source)
         new = _without_nodes(tree, np.setdiff1d(y, known))
@@ -302,7 +302,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
         X = self._start(X, y, weight, known, tree) if is_first else self._with_columns(X)
         targets, weight = self._weighted_targets(y, weight)
-        # "auto" is that of the first samples; a number may be set between calls
+        # "auto" is chosen for the first samples; a number may be set between calls
         if is_first or self.C != "auto":
             self.C_ = self._choose_penalty(X, weight)
         return self._train(X, targets, weight, 1)
@@ -432,7 +432,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         self.n_iter_ = 0
 
     def _weighted_targets(self, y: Array, sample_weight: Float64) -> tuple[Int64, Float64]:
-        """Return the targets (n,) of samples, and their weights times those of their classes.
+        """Return the targets (n,) of samples, and their weights times the weights of their classes.
 
         A target is the number of a class, or ``V + n`` for node n.
         """
@@ -602,12 +602,12 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     @property
     def coef_(self) -> Any:
-        """Weights of the classes where the tree is flat, else of all rows."""
+        """Weights of the classes if the tree is flat, otherwise of all rows."""
         return self._by_class(self.weight_)
 
     @property
     def intercept_(self) -> Array:
-        """Biases of the classes where the tree is flat, else of all rows."""
+        """Biases of the classes if the tree is flat, otherwise of all rows."""
         return np.asarray(self._by_class(self.bias_))
 
     def _by_class(self, values: Any) -> Any:

@@ -9,14 +9,14 @@ from hstree._arrays import Float64, segment_ids
 from hstree.interop.sklearn.features import check_not_too_large, largest_magnitude
 from hstree.layers.arithmetic import touched_rows
 
-#: Fraction of the samples that the most frequent feature of texts with stop words occurs in.
+#: Minimum fraction of samples with the most frequent feature, for texts with stop words.
 FREQUENT = 1 / 4
-#: Number from which on float32 has whole numbers alone, so that they need not be counts.
+#: Number above which float32 represents only whole numbers, so that these need not be counts.
 LEAST_UNCOUNTED = 1 << 24
 
 
 def fit_scale(X: Any, scaling: str) -> tuple[Float64, bool]:
-    """Return the factors of features (n_features,), and whether samples have unit length then.
+    """Return the factors (n_features,) of features, and whether to scale samples to unit length.
 
     X is a training set, a canonical CSR array. `scaling` is "auto", "tfidf", "unit" or "none"; see
     `ProbabilisticLabelTreeClassifier`.

@@ -18,7 +18,7 @@ Samples = Any
 ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C"}
 #: Largest magnitude of a feature whose products do not overflow in float32.
 LARGEST = 2.0**62
-#: Weights up to which features that do not occur in a sparse X have weights, too.
+#: Maximum number of weights with which features absent from a sparse X have weights, too.
 SMALL_TABLE = 1 << 20
 #: Elements of the tables of logits and edges that a prediction holds at a time.
 TABLE_LIMIT = 1 << 22
@@ -52,7 +52,7 @@ def check_not_too_large(X: Samples) -> None:
 
 
 def checked_weights(sample_weight: Any, n_samples: int) -> Float64:
-    """Return the weights of samples as numbers; InputError if they cannot be."""
+    """Return the weights of samples as numbers; InputError if they are not numbers."""
     try:
         weight = np.asarray(sample_weight, np.float64)
     except (TypeError, ValueError):

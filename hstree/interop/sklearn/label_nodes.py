@@ -30,7 +30,7 @@ from hstree.layers.top_k import BeamEntries, best_first_search, most_probable
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: Number that liblinear gives to logistic regression by dual coordinate descent.
+#: Number of a solver in liblinear: logistic regression by dual coordinate descent.
 DUAL_LOGISTIC = 7
 #: Maximum number of rounds of liblinear.
 MAX_ROUNDS = 100
@@ -38,12 +38,11 @@ MAX_ROUNDS = 100
 BIAS_FEATURE = 0.3
 #: Groups of nodes per job, so that all jobs end at about the same time.
 GROUPS_PER_JOB = 8
-#: Largest number of edges of a tree whose nodes are all scored, instead of searched.
+#: Maximum number of edges with which all nodes are scored, instead of searched.
 MAX_SCORED_EDGES = 1 << 15
-#: Fraction of this number from which on labels above a threshold, which ends a search early, are
-#: searched.
+#: Fraction of this number above which a search is used with a threshold, which ends it early.
 EARLIER_WITH_THRESHOLD = 1 / 32
-#: Most labels of a sample that are found one after another, in as many passes over all labels.
+#: Maximum number of labels of a sample that are found one by one, with a pass over all labels each.
 MAX_PASSES = 10
 #: Samples of a prediction that are scored or searched together.
 BATCH = 1024
@@ -97,7 +96,7 @@ def fit_nodes(
 
 
 def node_problems(tree: Tree, Y: Any) -> Iterator[LabelProblem]:
-    """Yield the problem of each node, in order, and last that of the root's own model."""
+    """Yield the problem of each node, in order, then the problem of the root's own model."""
     # (V, E) the edges on the paths to each label
     codes = Codes(tree, cache_limit=0).expand(np.arange(tree.n_labels))
     label = codes.code_item[segment_ids(codes.decision_start)]
@@ -203,7 +202,7 @@ def dual_logistic(
 
 
 class LabelNodes(NamedTuple):
-    """A tree with a sparse logistic model of each edge, and last one of the root."""
+    """A tree with a sparse logistic model for each edge, and one for the root at the end."""
 
     tree: Tree
     weight: Any  #: CSR array (E + 1, n_features)

@@ -331,7 +331,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         return self.classes_[best.indices.reshape(shape)], log_prob
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the fraction of the samples whose class, or whose labels all, are predicted.
+        """Return the fraction of the samples whose class, or whose set of labels, is predicted.
 
         Raises InputError when `y` is not of the form that `fit` had, or weights are not numbers.
         """
@@ -348,7 +348,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
                     f"y has lists for {len(lists):,} samples, but X has {len(predicted):,}; give a "
                     "list for each"
                 )
-            distinct_labels(lists)  # which refuses what is no label
+            distinct_labels(lists)  # refuses values that are no labels
             y = np.ones(len(lists), bool)
             pairs = zip(predicted, lists, strict=True)
             predicted = np.array([set(guess) == set(labels) for guess, labels in pairs])
@@ -419,7 +419,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         return model
 
     def _restore(self, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
-        """Set what `fit` does from the content of a folder."""
+        """Set the fitted attributes from the content of a folder."""
         classes = config.classes
         self._is_single = classes is not None and config.classes_of == "y"
         self._has_lists = config.classes_of == "lists"

@@ -39,7 +39,7 @@ class Config(msgspec.Struct):
     has_unit_length: bool
     sparse: bool
     dtype: str
-    #: Whether `classes` are those of samples with one each, columns, or labels in lists.
+    #: Kind of `classes`: one class per sample, columns, or labels in lists.
     classes_of: Literal["y", "columns", "lists"] = "y"
     #: Words that the features count.
     words: list[str] | None = None

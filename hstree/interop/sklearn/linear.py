@@ -31,15 +31,15 @@ from hstree.tree import Codes, Tree
 from hstree.tree.paths import Decisions, path_decisions
 from hstree.tree.weight_rows import edge_mass
 
-#: Products of a sparse X with weights that are laid out at a time.
+#: Number of products of a sparse X with weights in memory at a time.
 PRODUCTS = 1 << 20
 #: Samples of a node from which on its decisions are one matrix product.
 BLOCK = 64
 #: Samples of a prediction that are searched together.
 SEARCHED_TOGETHER = 2048
-#: A search ends without an answer when it has scored this fraction of the edges ...
+#: A search ends without an answer once it has scored this fraction of the edges, plus a minimum.
 PATIENCE = 1 / 8
-#: ... and this many more.
+#: This minimum: a number of edges that every search may score.
 LEAST_PATIENCE = 64
 #: Edges of the smallest tree that is searched; in smaller ones scoring all labels is faster.
 LEAST_EDGES = 1024
@@ -149,7 +149,7 @@ class LinearTree:
         return np.asarray(np.sqrt(node_mass / node_mass[0]))
 
     def row_penalty(self) -> Float64:
-        """Return the strength of the penalty of each weight row (R,), that of its node."""
+        """Return the strength of the penalty of each weight row (R,), the same as for its node."""
         if self.tree.n_nodes == 0:
             return np.empty(0)
         return self.node_penalty()[segment_ids(self.tree.row_start)]
@@ -214,7 +214,7 @@ class LinearTree:
     # Losses of targets.
 
     def converted(self, X: Samples) -> Samples:
-        """Return X as it is trained on: CSR where `table` is made for it, else dense."""
+        """Return X in the form for training: CSR if `table` is made for it, otherwise dense."""
         if self.sparse:
             return scipy.sparse.csr_array(X)
         return X.toarray() if is_sparse(X) else X

@@ -47,7 +47,7 @@ class NodeProblem(NamedTuple):
     """Training samples of a node, and the weights to start from."""
 
     sample: Int64  # (n,) samples that pass the node
-    branch: Int64  # (n,) their children of it
+    branch: Int64  # (n,) child of the node on the path of each sample
     weight: Float64  # (n,)
     C: float
     start: Any  # weights (n_features, rows) from which L-BFGS starts
@@ -227,7 +227,7 @@ def _optimum(
         jac=True,
         method="L-BFGS-B",
         callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
-        # The fall of the objective ends it only within rounding, as in scikit-learn
+        # A small decrease of the objective ends it only within rounding, as in scikit-learn
         options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50},
     )
     weight, bias = node.unpack(result.x)
@@ -297,7 +297,7 @@ def _optima_by_child(
                 samples, y, problem.weight, problem.C, TOLERANCE, seed, fit_intercept
             )
             if len(present) == 2:
-                # liblinear has the weights of the second class, a row of two children the first
+                # liblinear has weights of the second class; a binary node has those of the first
                 weights = np.vstack([-weights, weights])
                 biases = np.r_[-biases, biases]
             chosen = present[: len(bias)]

@@ -133,7 +133,7 @@ def wide_nodes(decisions: Decisions) -> WideNodes:
     size = BLOCK
     for node, numbers in enumerate(torch.stack([start, count, row, width], 1).tolist()):
         first, n, first_row, n_children = numbers
-        # A node with more logits than a block has is several products
+        # A node with more logits than a block is split into several products
         most = max(1, BLOCK // n_children)
         for a in range(first, first + n, most):
             part = Part(node, a, min(most, first + n - a), first_row, n_children)
@@ -390,7 +390,7 @@ def gradients(
     node_position = position[len(rows) :].tolist()
     loss_weight = loss_weight[layout.wide_position]
     for number, block in enumerate(nodes.blocks):
-        # Log-probabilities are kept of one block alone; those of several are computed again
+        # Log-probabilities are kept for a single block; with more blocks, they are computed again
         kept = log_softmax[number] if log_softmax else None
         children = block_log_softmax(by_decision, block) if kept is None else kept
         add_product_gradients(
@@ -433,7 +433,7 @@ def without_autocast(device: torch.device) -> torch.autocast:
 
 
 class _Evaluate(torch.autograd.Function):
-    """Log-probabilities of the branches taken, then what is kept for the gradient."""
+    """Log-probabilities of the branches taken, then the values saved for the gradient."""
 
     @staticmethod
     def forward(
@@ -508,6 +508,6 @@ _differentiate: Callable[..., tuple[Tensor, Tensor, Tensor]] = _Differentiate.ap
 
 
 def _is_batched(gradient: Tensor) -> bool:
-    """Return whether a gradient is several, in `vmap` or by ``is_grads_batched``."""
+    """Return whether a gradient is a batch of gradients, in `vmap` or by ``is_grads_batched``."""
     is_legacy = getattr(_functorch, "is_legacy_batchedtensor", lambda _: False)  # torch 2.3
     return _functorch.is_batchedtensor(gradient) or is_legacy(gradient)

@@ -70,7 +70,7 @@ def fused_log_prob(index: TreeIndex, inputs: Inputs, item: Tensor, code: Tensor)
 
 
 def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
-    """Return whether the kernels search a tree: of one code per label, binary or shallow."""
+    """Return whether the kernels search a tree: one code per label, and binary or shallow."""
     is_shallow = index.n_levels <= LEVELS and index.widest <= WIDEST
     return (
         _has_kernels(weight)

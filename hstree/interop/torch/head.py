@@ -27,7 +27,7 @@ class Head(nn.Module):
     weight: nn.Parameter
 
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
-        """Register a parameter; InputError if a layer's has another shape.
+        """Register a parameter; InputError if a parameter of the layer has another shape.
 
         Assignments, ``load_state_dict(assign=True)`` and tied weights call it, too.
         """

@@ -98,7 +98,7 @@ def refuse_large(hidden: Tensor) -> None:
     is_unknown = is_compiling or is_traced()
     if is_unknown or hidden.dtype not in LARGEST or not hidden.numel():
         return
-    # Infinite vectors and nan make a loss that says so itself
+    # Infinite vectors and nan are visible in the loss, which is infinite or nan
     least, most = torch.aminmax(hidden.detach())
     largest = float(torch.maximum(-least, most))
     limit = LARGEST[hidden.dtype]
@@ -181,7 +181,7 @@ def index_tensor(
 
 
 class TreeIndex:
-    """Arrays of a tree as index tensors, under the names that they have there.
+    """Arrays of a tree as index tensors, under the same names.
 
     `codes` are kept where the tree has more than `CACHE_LIMIT` decisions. Targets are the labels,
     and the nodes if `codes` has them. `widest` is the largest number of children of a node,

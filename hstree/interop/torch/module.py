@@ -335,7 +335,7 @@ class HierarchicalSoftmax(TreeLayer):
                 f"the model's output layer is {spec.kind.name!r}, not the hierarchical softmax of "
                 "a tree alone"
             )
-        # A tree without a node has no weights that say the dimension
+        # Without a node, a tree has no weights, and thus no dimension
         arrays = trained.parameters()
         dim = arrays["node_weight"].shape[-1] if "node_weight" in arrays else 1
         layer = cls(spec.tree, dim, sparse=sparse, device=device, dtype=dtype)
@@ -380,7 +380,7 @@ class HierarchicalSoftmax(TreeLayer):
             if optimiser is None:
                 continue
 
-            # The new parameter takes the place of the old one, its state that of the rows that stay
+            # The new parameter replaces the old one, with the state of the rows that stay
             for group in optimiser.param_groups:
                 group["params"] = [values if p is old_values else p for p in group["params"]]
             start = optimiser.defaults.get("initial_accumulator_value", 0.0)
@@ -412,7 +412,7 @@ class HierarchicalSoftmax(TreeLayer):
 
     @cached_property
     def levels(self) -> Hierarchy:
-        """Names and depths of the tree's nodes and labels, those of one child among them."""
+        """Names and depths of the tree's nodes and labels, including nodes with one child."""
         return Hierarchy(self.tree)
 
     def __dir__(self) -> list[str]:
@@ -457,7 +457,7 @@ class HierarchicalSoftmax(TreeLayer):
         return target, level
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable label of each hidden vector, int64 (...); as `top_k`."""
+        """Return the most probable label of each hidden vector, int64 (...), as `top_k` does."""
         return self.top_k(input, 1).labels[..., 0]
 
     @torch.no_grad()
@@ -595,7 +595,7 @@ def _largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if ((known >= least).sum(1) > k).any():
         above = known > least
         ties = known == least
-        # As many of the ties, the first ones, as are left beside those above
+        # The first ties fill the positions that larger values leave
         is_chosen = above | (ties & (ties.cumsum(1) <= k - above.sum(1, keepdim=True)))
         labels = is_chosen.nonzero()[:, 1].reshape(-1, k)
     # By id, then stably by value, so that ties stay in the order of the columns

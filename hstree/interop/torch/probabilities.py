@@ -135,7 +135,7 @@ class AllLabels:
         return self._path(weight, bias, hidden).index_select(0, self._node).T
 
     def _path(self, weight: Tensor, bias: Tensor, hidden: Tensor) -> Tensor:
-        """Return the log-probabilities (E + 1, N) of reaching the root, and what edges lead to."""
+        """Return the log-probabilities (E + 1, N) of reaching the root and the end of each edge."""
         refuse_large(hidden)
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
         # (slots, N) of the root, the first children of all binary nodes, the second, the groups

@@ -33,7 +33,7 @@ Reduction: TypeAlias = Literal["mean", "sum", "none"]
 
 
 class _Noise(NamedTuple):
-    """Labels drawn, and the log of how often they and the targets are expected among them."""
+    """Labels drawn, and the logs of the expected numbers of draws of them and of the targets."""
 
     labels: Tensor  # int64, (k,) where the batch shares them, else (N, k)
     log_expected: Tensor  # of this shape
@@ -223,7 +223,7 @@ class _SampledLayer(Head):
     @not_compiled
     @torch.no_grad()
     def _draw(self, hidden: Tensor, target: Tensor) -> _Noise:
-        """Draw labels; torch's seed decides which."""
+        """Draw labels with torch's global random generator."""
         k = self.samples
         device = hidden.device
         if self.proposal is not None:
@@ -330,7 +330,7 @@ class SampledSoftmax(_SampledLayer):
 
 
 class NCE(_SampledLayer):
-    """Flat softmax whose training loss tells each target from labels drawn, one by one.
+    """Flat softmax trained to distinguish each target from labels drawn, one by one.
 
     The parameters and attributes are those of `SampledSoftmax`, without `label_smoothing`, which
     has no meaning for a loss of single labels.
@@ -352,7 +352,7 @@ class NCE(_SampledLayer):
 
 
 def _mass(proposal: Proposal, n_classes: int) -> Array:
-    """Return numbers in proportion to which labels are drawn, or to a tree's counts."""
+    """Return numbers proportional to the proposal, or the counts of its tree."""
     if isinstance(proposal, HierarchicalSoftmax):
         counts = proposal.tree.counts
         return np.ones(proposal.n_classes) if counts is None else counts

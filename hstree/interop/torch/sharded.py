@@ -30,7 +30,7 @@ from hstree.tree.weight_rows import edge_mass
 #: Sub-trees are divided while they are larger than 1 / `PIECES` of the part of a process.
 PIECES = 8
 
-#: The processes that communicate; None is all.
+#: The processes that communicate; None means all.
 Group: TypeAlias = "distributed.ProcessGroup | None"
 
 
@@ -196,7 +196,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         gathered = torch.empty(int(self.tree.row_start[-1]), *part.shape[1:], dtype=part.dtype)
         group: Any = self.group or distributed.group.WORLD
         for rank in range(distributed.get_world_size(group)):
-            # Each process sends its rows in turn; all write them where they are in the whole
+            # Each process sends its rows in turn; all write them to their positions in the array
             rows = _held_rows(self.tree, self._owner, rank)
             sent = part if rank == self._rank else part.new_empty(len(rows), *part.shape[1:])
             distributed.broadcast(sent, distributed.get_global_rank(group, rank), group)
@@ -286,7 +286,7 @@ def _target_log_prob(
 
 
 def _last_of_codes(values: Tensor, code: Tensor, n_codes: int) -> Tensor:
-    """Return the value (C,) of the last decision of each code; all are -1 where none has one."""
+    """Return the value (C,) of the last decision of each code; -1 if no code has a decision."""
     if not len(values):
         return values.new_full((n_codes,), -1)
     last = torch.bincount(code, minlength=n_codes).cumsum(0) - 1
@@ -294,7 +294,7 @@ def _last_of_codes(values: Tensor, code: Tensor, n_codes: int) -> Tensor:
 
 
 class _Route(NamedTuple):
-    """How many rows go to each process of a group, and how many come from it."""
+    """Numbers of rows sent to and received from each process of a group."""
 
     sent: list[int]
     received: list[int]
@@ -302,7 +302,7 @@ class _Route(NamedTuple):
 
 
 class _Exchange(torch.autograd.Function):
-    """Rows for other processes against theirs; gradients go back the way the rows came."""
+    """Exchange of rows between processes; gradients return to the sources of the rows."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, route: _Route) -> Tensor:
