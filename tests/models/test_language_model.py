@@ -262,7 +262,7 @@ def test_questions_that_cannot_be_answered(model):
     with pytest.raises(InputError, match="'zebra' is not among the labels"):
         model.log_prob([["zebra"]])
     for shape in ((3, 5), (2,), (1, 2, 1)):
-        with pytest.raises(InputError, match=r"this model takes \(B, 2\)"):
+        with pytest.raises(InputError, match=r"this model needs the shape \(B, 2\)"):
             model.log_prob(np.zeros(shape, int))
     for label in (-1, len(model.spec.labels)):
         with pytest.raises(InputError, match="ids outside 0 to"):
