@@ -195,7 +195,7 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
 def _token_names(token_ids: Mapping[str, int]) -> list[str]:
     """Return the token of each id, in order; an id without a token gets a name.
 
-    Raises InputError when there is no token, or an id is not a whole number from 0.
+    Raises InputError if there are no tokens, or if an id is not a whole number from 0.
     """
     is_id = [isinstance(number, Integral) and number >= 0 for number in token_ids.values()]
     if not is_id or not all(is_id):

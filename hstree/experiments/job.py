@@ -165,7 +165,7 @@ def run_job(
 def continue_job(job: Job, setting: Setting, store: Store, budget: Budget | None = None) -> float:
     """Train until a budget is used and keep a checkpoint; return the best validation perplexity.
 
-    It is `FAILED` where the training fails, which is kept as the result of the job.
+    It is `FAILED` if training fails; the failure is saved as the result of the job.
     """
     tree, timings = build_tree(job, setting, store, budget)
     spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)

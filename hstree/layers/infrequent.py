@@ -47,8 +47,8 @@ class Infrequent(SelfNormalised):
     References
     ----------
     J. Andreas & D. Klein, "When and why are log-linear models self-normalizing?", NAACL 2015;
-    J. Andreas, M. Rabinovich, M. Jordan & D. Klein, "On the accuracy of self-normalized log-
-    linear models", NIPS 2015.
+    J. Andreas, M. Rabinovich, M. Jordan & D. Klein, "On the accuracy of self-normalized
+    log-linear models", NIPS 2015.
     """
 
     def __init__(

@@ -141,11 +141,11 @@ class LanguageModel(Model["LogBilinear"]):
         matrices = "full" if options["full"] else "diagonal"
         decay = options.get("weight_decay")
         return (
-            f"log-bilinear, {plural(options['context'], 'word')} of context, "
+            f"log-bilinear, {plural(options['context'], 'context word')}, "
             f"{options['dim']} dimensions, {matrices} matrices",
             f"{options['batch_size']} positions per batch, "
-            f"Adagrad from {options['learning_rate']}, dropout {options['dropout']}, "
-            f"weight decay {f'{TEXT_DECAY:g} / tokens of the text' if decay is None else decay}",
+            f"Adagrad with learning rate {options['learning_rate']}, dropout {options['dropout']}, "
+            f"weight decay {f'{TEXT_DECAY:g} / training tokens' if decay is None else decay}",
         )
 
     def new_context_model(self, rng: np.random.Generator) -> LogBilinear:

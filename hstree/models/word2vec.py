@@ -218,11 +218,11 @@ class Word2Vec(Model[WindowModel]):
         """Describe a model and its training from the result of `config`, without limits."""
         moved = f"{options['batch_size']} positions per batch"
         if options.get("online"):
-            moved = "one word after the other"
+            moved = "updates after every word"
         return (
-            f"{cls.name}, {plural(options['window'], 'word')} on either side, "
+            f"{cls.name}, {plural(options['window'], 'word')} on each side, "
             f"{options['dim']} dimensions",
-            f"{moved}, a rate falling from {options['learning_rate']}, "
+            f"{moved}, learning rate decreasing from {options['learning_rate']}, "
             f"sub-sampling {options['sample']}",
         )
 

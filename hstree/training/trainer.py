@@ -468,7 +468,7 @@ class EpochLoop(ABC):
         if self.seconds is not None:
             text = f"epoch {position.epoch}"
             left = max(0.0, self.seconds - spent)
-        text += "" if valid is None else f", validation {valid:.1f}"
+        text += "" if valid is None else f", validation perplexity {valid:.1f}"
         progress.report(text, 0.0 if history.converged else left)
 
     def _warn_of_hours(self, run: Progress, expected: float) -> None:

@@ -80,7 +80,7 @@ def test_a_log_says_what_is_trained_and_the_time_left(hstree, corpus, monkeypatc
     lines = hstree(*usual, warns=True).err.splitlines()
     first = re.compile(
         r"round 1 of 2, \d s per candidate, candidate \d of 3: (vectors for gmm|gmm|huffman|flat), "
-        r"epoch \d+, validation [\d.]+, \d s left of 6 s"
+        r"epoch \d+, validation perplexity [\d.]+, \d s left of 6 s"
     )
     matches = [match for line in lines if (match := first.fullmatch(line))]
     assert matches[0][1] == "vectors for gmm"
@@ -102,7 +102,7 @@ def test_trees_over_other_words_are_refused(refused, hstree, tree, corpus):
     few = ("--max-size", "9", "--train-split-only", "-o", "few.json")
     hstree("build", "-m", "huffman", corpus, *few)
     refused("compare", corpus, tree, "few.json", "-o", "c", *QUICK, saying="few.json has 9")
-    refused("compare", corpus, tree, "--min-count", "60", "-o", "c", saying="is over 42 words")
+    refused("compare", corpus, tree, "--min-count", "60", "-o", "c", saying="has 42 words")
 
 
 def test_ctrl_c_says_how_to_go_on_and_what_is_finished_has_a_page(

@@ -210,13 +210,13 @@ def test_the_curvature_of_rows_is_that_of_an_untrained_layer(children):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, ("log-bilinear, 5 words of context", "256 positions per batch")),
+        ({}, ("log-bilinear, 5 context words", "256 positions per batch")),
         ({"batch_size": 64}, ("64 positions per batch, Adagrad",)),
-        ({"context": 1, "full": True}, ("1 word of context", "full matrices")),
-        ({"model": "cbow", "window": 1}, ("cbow, 1 word on either side", "falling from 0.2")),
+        ({"context": 1, "full": True}, ("1 context word", "full matrices")),
+        ({"model": "cbow", "window": 1}, ("cbow, 1 word on each side", "decreasing from 0.2")),
         ({"model": "skipgram", "sample": 0.001}, ("skipgram, 5 words", "sub-sampling 0.001")),
         ({"model": "cbow"}, ("1024 positions per batch",)),
-        ({"model": "cbow", "online": True}, ("one word after the other",)),
+        ({"model": "cbow", "online": True}, ("updates after every word",)),
     ],
 )
 def test_a_model_is_described_in_words(markov, options, said):

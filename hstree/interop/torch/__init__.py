@@ -2,12 +2,12 @@
 
 `HierarchicalSoftmax` has the interface of ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (see
 ``docs/torch.md``). It computes what `hstree.layers.hierarchical` computes, with the same layout of
-the weights, on any device of torch. `SampledSoftmax` and `NCE` train a flat softmax against labels
-drawn from a proposal, which a tree's layer may be. `TreeHeadMixin` makes a tree the output layer of
-a causal language model of transformers.
+the weights, on any device of torch. `SampledSoftmax` and `NCE` train a flat softmax with labels
+drawn from a proposal, which can be the layer of a tree. `TreeHeadMixin` uses a tree as the output
+layer of a causal language model in transformers.
 """
 
-# ruff: noqa: E402 - `require` comes first, so that a missing torch is one clear line
+# ruff: noqa: E402 - `require` comes first, so that a missing torch is reported in one line
 from hstree._plugins import require
 
 require("torch", at_least="2.3")

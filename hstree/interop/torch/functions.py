@@ -1,11 +1,11 @@
 """Log-probabilities of the decisions of a batch and their gradients, for any tree.
 
-The arithmetic is that of `hstree.layers.hierarchical`. Nodes with few children are computed for all
-decisions at once, as pairs of a batch item and a weight row. Nodes with many children are computed
-one by one, as matrix products over the items that pass through them.
+The arithmetic is that of `hstree.layers.hierarchical`. Nodes with few children (narrow nodes) are
+computed for all decisions at once, as pairs of a batch item and a weight row. Nodes with many
+children (wide nodes) are computed one by one, as matrix products over the items that reach them.
 
-Both are one autograd function, so that each parameter has one gradient. A sparse gradient is over
-the rows of the nodes that the batch passes. The function is differentiable once.
+Both are computed by one autograd function, so that each parameter has one gradient. A sparse
+gradient has the rows of the nodes on the paths of the batch. The function is differentiable once.
 """
 
 import math
@@ -269,7 +269,7 @@ def decide_wide(
     log_prob : float tensor (D,)
         log P(branch).
     log_softmax : list of tensors
-        Log-probabilities of all children, of each block; none where there are several blocks.
+        Log-probabilities of all children in the block; empty if there is more than one block.
     """
     inputs = inputs._replace(hidden=inputs.hidden.index_select(0, decisions.item))
     log_prob = []
@@ -406,8 +406,8 @@ def gradients(
 def new_zeros(n_rows: int, like: Tensor) -> Tensor:
     """Return zeros (n, ...) in the dtype of a parameter (R, ...).
 
-    On the CPU in memory of NumPy, which asks for huge pages: with pages of 4 KiB, a step with dense
-    gradients takes twice as long (huffman, 80,000 labels).
+    On the CPU, the memory is allocated by NumPy, which uses huge pages: with pages of 4 KiB, a step
+    with dense gradients takes twice as long (huffman, 80,000 labels).
     """
     shape = (n_rows, *like.shape[1:])
     if like.device.type != "cpu" or not n_rows:

@@ -1,4 +1,4 @@
-"""A tree as the output layer of a causal language model of Hugging Face's transformers."""
+"""A tree as the output layer of a causal language model in Hugging Face transformers."""
 
 import functools
 import os
@@ -17,7 +17,7 @@ from hstree.tree import Tree, as_tree
 
 #: File of the tree in the folder of a saved model.
 TREE_FILE = "tree.json"
-#: Options of `from_pretrained` that say where files are.
+#: Options of `from_pretrained` that locate files.
 HUB_OPTIONS = (
     "cache_dir",
     "force_download",
@@ -54,9 +54,9 @@ class LMHead(nn.Module):
         return self.layer.weight
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Return the log-probabilities of all labels, (..., V).
+        """Return the log-probabilities (..., V) of all labels.
 
-        Where the model skips logits, the hidden vectors take their place, for its loss.
+        If the model skips logits, return the hidden vectors, from which the loss is computed.
         """
         self.hidden = hidden
         if self.skips_logits:
@@ -94,9 +94,9 @@ class LMHead(nn.Module):
 
 
 class TreeHeadMixin(_Model):  # type: ignore[misc]
-    """Gives a causal language model of transformers the output layer of a tree.
+    """Mixin that replaces the output layer of a causal language model with a tree.
 
-    The mixin precedes the class of an architecture, and replaces its ``lm_head`` by an `LMHead`::
+    It precedes the class of an architecture, and replaces ``lm_head`` by an `LMHead`::
 
         class TreeLlama(TreeHeadMixin, LlamaForCausalLM):
             pass
@@ -104,22 +104,22 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
     Parameters
     ----------
     config : PretrainedConfig
-        With ``tie_word_embeddings=False``.
+        Must have ``tie_word_embeddings=False``.
     tree : Tree, or str or os.PathLike
-        A tree over token ids, or the name of its file: label i is token i. It may have fewer labels
-        than the input embedding has rows.
+        A tree over token ids, or the name of its file: label i is token i. The tree can have fewer
+        labels than the input embedding has rows.
 
     Notes
     -----
-    The loss with `labels` is computed from the paths of the targets. In training mode, the logits
-    are then None. In evaluation mode and without `labels` they are the exact log-probabilities of
-    all tokens, without the scale or bound that an architecture applies to logits; their ``softmax``
-    is the distribution.
+    If `labels` are given, the loss is computed from the paths of the targets, and the logits are
+    None in training mode. In evaluation mode and without `labels`, the logits are the exact
+    log-probabilities of all tokens, without the scale or bound that an architecture applies to
+    logits; their ``softmax`` is the distribution.
 
-    `save_pretrained` writes the tree beside the weights, and `from_pretrained` reads it there.
-    Weights that were learned on another tree are refused. From a folder without a tree, such as
-    that of a pretrained model, `from_pretrained` takes all weights but those of the output layer,
-    and the `tree` has to be given.
+    `save_pretrained` writes the tree beside the weights, and `from_pretrained` reads it. Weights
+    that were learned with another tree are refused. From a folder without a tree, such as that of a
+    pretrained model, `from_pretrained` reads all weights except those of the output layer, and
+    `tree` must be given.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -162,12 +162,12 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
 
     @property
     def loss_function(self) -> Callable[..., Tensor]:
-        """Loss of the tree, which the architecture calls with logits and labels."""
+        """Loss function of the tree, which the architecture calls with logits and labels."""
         loss: Callable[..., Tensor] = self.get_output_embeddings().loss
         return loss
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Reset the weights of a module that a file lacks."""
+        """Reset the weights of a module that are not in a file."""
         if isinstance(module, HierarchicalSoftmax):
             module.reset_parameters()
         else:
@@ -200,7 +200,7 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
         tree: Tree | str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> Self:
-        """Load a model from a folder or the hub, by default with the tree that lies there."""
+        """Load a model from a folder or the hub, by default with the tree in it."""
         from transformers.utils import cached_file
 
         if tree is None and name is not None:

@@ -1,4 +1,4 @@
-"""Layers of a tree as modules: parameters, public methods and checks of their input."""
+"""Layers of a tree as PyTorch modules: parameters, public methods and checks of the input."""
 
 import hashlib
 import os
@@ -79,10 +79,10 @@ class _Layout(NamedTuple):
 
 
 class TreeLayer(Head):
-    """Base of the layers of a tree: their parameters and the loss.
+    """Base class of the layers of a tree: parameters and loss.
 
     A layer has the weight rows `rows` of the tree, in this order. Subclasses define `_lay_out`,
-    which makes the index tensors on a device, and `_target_log_prob`.
+    which creates the index tensors on a device, and `_target_log_prob`.
     """
 
     rows_are = (
@@ -121,7 +121,7 @@ class TreeLayer(Head):
         self._follow_weights()
 
     def reset_parameters(self) -> None:
-        """Reset the weights to the start: the unigram distribution for any hidden vector."""
+        """Reset the weights: the layer is the unigram distribution for all hidden vectors."""
         with torch.no_grad():
             self.weight.zero_()
             bias: Any = self.bias
@@ -133,10 +133,10 @@ class TreeLayer(Head):
     def forward(self, input: Tensor, target: Tensor) -> TargetLogProb:
         """Return the log-probabilities of the targets and the mean loss.
 
-        `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
-        `ignore_index` for items that are not scored. Raises InputError when the shapes do not fit,
-        a target is not a label id, a finite input is so large that logits overflow (above 1e30 in
-        float32), or the layer is on the meta device.
+        `input` is a float tensor (..., d). `target`, int64 (...), contains label ids, or
+        `ignore_index` for items that are not scored. Raises InputError if the shapes do not match,
+        if a target is not a label id, if a finite input is so large that logits overflow (above
+        1e30 in float32), or if the layer is on the meta device.
         """
         hidden, label = self._as_items(input, target)
         with without_autocast(input.device):
@@ -153,7 +153,7 @@ class TreeLayer(Head):
         return f"{self.tree!r}, in_features={self.in_features}, sparse={self.sparse}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the index tensors out of copies and pickles."""
+        """Exclude the index tensors from copies and pickles."""
         return {**self.__dict__, "_layouts": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -167,11 +167,11 @@ class TreeLayer(Head):
         return self
 
     def get_extra_state(self) -> Tensor:
-        """Return the tree's hash, uint8 (32,), which `state_dict` keeps beside the weights."""
+        """Return the hash of the tree, uint8 (32,), which is part of the `state_dict`."""
         return torch.from_numpy(np.frombuffer(bytes.fromhex(tree_hash(self.tree)), np.uint8).copy())
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Raise InputError if the tree's hash in a state is that of another tree."""
+        """Raise InputError if a state contains the hash of another tree."""
         if state.tolist() != self.get_extra_state().tolist():
             raise InputError(
                 f"the weights were learned on another tree than {self.tree}; make the layer on "
@@ -181,7 +181,7 @@ class TreeLayer(Head):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
     ) -> None:
-        """Load as every module does, unless the weights were learned on another tree."""
+        """Load as every module does; refuse weights that were learned with another tree."""
         _, missing, _, errors = more
         key = prefix + HASH_KEY
         if key in state_dict:
@@ -198,7 +198,7 @@ class TreeLayer(Head):
         self._follow_weights()
 
     def _follow_weights(self) -> None:
-        """Make the index tensors where the weights are, before calls that may be compiled."""
+        """Create the index tensors on the device of the weights, before calls can be compiled."""
         if self._layouts.keys() != {self.weight.device}:
             self._layouts = {}
         if not (self.weight.is_meta or self.bias.is_meta):
@@ -236,44 +236,46 @@ class HierarchicalSoftmax(TreeLayer):
     Parameters
     ----------
     tree : Tree, or str or os.PathLike
-        Any tree, or the name of its file: nodes of any width, several codes per label, flat. Label
-        ids are in the order of its labels, which need not be sorted by frequency.
+        Any tree, or the name of its file. Nodes can have any number of children, labels can have
+        more than one code, and the tree can be flat. Label ids are in the order of its labels,
+        which need not be sorted by frequency.
     in_features : int
         d, the length of a hidden vector.
     sparse : bool, default False
-        Whether the gradients with respect to `weight` and `bias` are sparse, over the rows that a
-        batch touches, for optimisers that take them: ``SGD``, ``Adagrad``, ``SparseAdam``. Faster:
-        a dense gradient takes O(R d) per step, however few rows are touched.
+        Whether the gradients of `weight` and `bias` are sparse tensors with the rows that a batch
+        uses. ``SGD``, ``Adagrad`` and ``SparseAdam`` accept them. They are faster: a dense gradient
+        takes O(R d) per step.
     counts : int array (V,), optional
-        Training counts for the starting biases; `tree.counts` by default, all ones without any.
+        Training counts for the initial biases (default: `tree.counts`, or all ones).
     ignore_index : int, default -100
-        Target of items that are not scored, such as padding. It may equal a label.
+        Target of items that are not scored, such as padding. It can equal a label id.
     node_targets : bool, default False
-        Whether a target ``V + n`` is the inner node n, for items whose label is not known: its
+        Whether a target ``V + n`` means the inner node n, for items whose label is unknown. Its
         likelihood is the probability of reaching that node (``docs/taxonomies.md``).
     device, dtype : optional
-        As for every torch module.
+        As in every torch module.
 
     Attributes
     ----------
     weight : Parameter (R, d)
-        Node vectors, zero at the start; rows as ``docs/tree-format.md`` lays them out.
+        Node vectors, initially zero. ``docs/tree-format.md`` defines the order of the rows.
     bias : Parameter (R,)
-        Biases; at the start such that the layer is the unigram distribution of `counts`.
+        Biases. Initially, the layer is the unigram distribution of `counts`.
     tree : Tree
     n_classes : int
         V, the number of labels.
 
     Notes
     -----
-    ``P(label)`` is the sum over the label's codes of the product of the branch probabilities
-    (Morin & Bengio 2005; Mnih & Hinton 2008, section 5, for several codes). One target takes
-    O(decisions x d). Losses and log-probabilities are at least float32, under autocast too.
-    The tree is neither parameter nor buffer: its index tensors are made again wherever the weights
-    are, so that a layer can be made on the meta device and get its weights by ``to_empty`` and
-    `reset_parameters` or `load_state_dict`. The loss is differentiable once. Under
-    ``torch.compile`` it is computed outside of the graph, since its shapes depend on the targets;
-    the rest of a model is compiled around it.
+    ``P(label)`` is the sum over the codes of the label of the product of branch probabilities
+    (Morin & Bengio 2005; Mnih & Hinton 2008, section 5, for more than one code). One target takes
+    O(decisions x d). Losses and log-probabilities are at least float32, even with autocast.
+
+    The tree is neither a parameter nor a buffer: its index tensors are created on the device of the
+    weights. A layer can therefore be created on the meta device, and get its weights from
+    ``to_empty`` and `reset_parameters`, or from `load_state_dict`. The loss is differentiable once.
+    ``torch.compile`` computes the loss outside of the graph, because its shapes depend on the
+    targets, and compiles the rest of a model.
 
     Examples
     --------
@@ -307,9 +309,9 @@ class HierarchicalSoftmax(TreeLayer):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], in_features: int, **options: Any) -> Self:
-        """Make a layer of the tree in a file; the options are those of the class.
+        """Create a layer from a tree file, with the options of the class.
 
-        Raises FileFormatError when the file holds no tree.
+        Raises FileFormatError if the file does not contain a tree.
         """
         return cls(Tree.load(path), in_features, **options)
 
@@ -322,11 +324,11 @@ class HierarchicalSoftmax(TreeLayer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> Self:
-        """Make a layer of the tree and the node weights of a trained model.
+        """Create a layer with the tree and the node weights of a trained model.
 
-        `model` may be the path of a model's folder; see the class for the others. Raises
-        FileFormatError when the folder holds no model, InputError when its output layer is not the
-        hierarchical softmax alone.
+        `model` can be the path of a model folder; see the class for the other parameters. Raises
+        FileFormatError if the folder does not contain a model, and InputError if the output layer
+        of the model is not plain hierarchical softmax.
         """
         trained = saved.read(model) if isinstance(model, str | os.PathLike) else model
         spec = trained.spec
@@ -351,13 +353,13 @@ class HierarchicalSoftmax(TreeLayer):
         tree: Tree | str | os.PathLike[str],
         optimiser: torch.optim.Optimizer | None = None,
     ) -> Self:
-        """Return a layer over a tree grown or pruned from this one's, with the learned weights.
+        """Return a layer with the learned weights for a tree grown or pruned from this one.
 
-        Weight rows follow their nodes (`hstree.carried_rows`), and new nodes begin as those of a
-        new layer. An `optimiser` of this layer continues with the parameters of the new one, and
-        with its state of the rows that stay, such as the sums of Adagrad; that of new rows is zero,
-        or Adagrad's ``initial_accumulator_value``. Raises InputError when the tree is not grown or
-        pruned from the layer's.
+        Weight rows follow their nodes (`hstree.carried_rows`), and new nodes are initialised as in
+        a new layer. An `optimiser` of this layer continues with the parameters of the new layer and
+        keeps its state of the remaining rows, such as the sums of Adagrad. The state of new rows is
+        zero, or the ``initial_accumulator_value`` of Adagrad. Raises InputError if the tree was not
+        grown or pruned from the tree of this layer.
         """
         tree = as_tree(tree)
         rows = carried_rows(self.tree, tree)
@@ -393,18 +395,18 @@ class HierarchicalSoftmax(TreeLayer):
         return new
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all labels, (..., V); differentiable.
+        """Return the differentiable log-probabilities (..., V) of all labels.
 
-        One dense product for all node scores, then one pass per level: O(N (R d + E)).
+        A dense product computes all node scores, then one pass per level follows: O(N (R d + E)).
         """
         hidden = self._as_rows(input)
         with without_autocast(input.device):
             return self._log_prob(hidden).reshape(*input.shape[:-1], self.n_classes)
 
     def node_log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of reaching all inner nodes, (..., N); differentiable.
+        """Return the differentiable log-probabilities (..., N) of reaching all inner nodes.
 
-        In the order of the tree's nodes; that of the root is 0.
+        They are in the order of the nodes in the tree; that of the root is 0.
         """
         hidden = self._as_rows(input)
         with without_autocast(input.device):
@@ -426,12 +428,13 @@ class HierarchicalSoftmax(TreeLayer):
     def predict_nodes(
         self, input: Tensor, *, depth: int | None = None, confidence: float | None = None
     ) -> Tensor:
-        """Return the target of the node or label predicted at a level, int64 (...).
+        """Return the target of the node or label that is predicted at a level, int64 (...).
 
-        A label id, or ``V + n`` for node n; ``layer.levels.names_of(targets, depth)`` are names.
-        At a `depth`, 0 for the root, it is the most probable node, or label above it. With a
-        `confidence` it is the deepest whose probability reaches that, down to the depth if there
-        is one; of several, the most probable. Raises InputError if labels have several codes.
+        A target is a label id, or ``V + n`` for node n; ``layer.levels.names_of(targets, depth)``
+        returns names. With a `depth` (0 is the root), the result is the most probable node at this
+        depth, or a label above it. With a `confidence`, it is the deepest node or label whose
+        probability is at least `confidence`, down to `depth` if it is given; of several, the most
+        probable one. Raises InputError if a label has more than one code.
         """
         hidden = self._as_rows(input)
         target, level = self._candidates(depth, confidence, input.device)
@@ -450,7 +453,7 @@ class HierarchicalSoftmax(TreeLayer):
     def _candidates(
         self, depth: int | None, confidence: float | None, device: torch.device
     ) -> tuple[Tensor, Tensor]:
-        """Return the targets (m,) that `predict_nodes` chooses from, and their depths."""
+        """Return the targets (m,) from which `predict_nodes` chooses, and their depths."""
         items = self.levels.candidates(depth, confidence)
         target = index_tensor(self.levels.target[items], device)
         level = index_tensor(self.levels.depth[items], device)
@@ -464,13 +467,13 @@ class HierarchicalSoftmax(TreeLayer):
     def top_k(self, input: Tensor, k: int) -> TopK:
         """Return the k most probable labels and their log-probabilities, (..., k).
 
-        Exact; a k above V means V. Equal log-probabilities are in the order of the label ids. On
-        the CPU, in float32 and float64, the tree is searched (`hstree.layers.top_k`), the most
-        probable branches first, and weights stay in place. On a GPU, up to 64 labels are searched
-        in trees of two children per node, and in trees of at most four levels whose nodes have up
-        to 4,096 children (`hstree.interop.torch.gpu`). Elsewhere, in a traced graph, and where a
-        search would be long, from the log-probabilities of all labels. Raises OptionError unless k
-        is a whole number, 1 or more.
+        The result is exact. If k is above V, V labels are returned. Equal log-probabilities are in
+        the order of the label ids. On a CPU with float32 or float64, the tree is searched, the most
+        probable branches first (`hstree.layers.top_k`). On a GPU, up to 64 labels are searched in
+        trees with two children per node, and in trees with at most four levels whose nodes have up
+        to 4,096 children (`hstree.interop.torch.gpu`). In all other cases, in a traced graph, and
+        if a search would take too long, the log-probabilities of all labels are computed. Raises
+        OptionError unless k is a whole number, 1 or more.
         """
         k = min(checked_count("k", k), self.n_classes)
         hidden = self._as_rows(input).detach()
@@ -518,8 +521,8 @@ class HierarchicalSoftmax(TreeLayer):
     def sample(self, input: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw one label for each hidden vector by descending the tree, int64 (...).
 
-        `input` is a float tensor (..., d); `generator` must be on its device. Raises InputError in
-        a trace, which would record what is drawn.
+        `input` is a float tensor (..., d), and `generator` must be on its device. Raises InputError
+        in a trace, which would record the drawn labels as constants.
         """
         refuse_traced("sample", "call it outside of traced code")
         inputs = Inputs(self.weight, self.bias, self._as_rows(input))

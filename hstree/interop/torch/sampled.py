@@ -1,7 +1,7 @@
-"""Flat softmax trained against a few labels drawn from a proposal: sampled softmax and NCE.
+"""Flat softmax trained with a few labels drawn from a proposal: sampled softmax and NCE.
 
 The losses are those of `hstree.layers.sampled` and `hstree.layers.nce`. Labels are drawn as in
-`hstree.layers.noise`, or from a tree's layer.
+`hstree.layers.noise`, or from the layer of a tree.
 """
 
 from abc import abstractmethod
@@ -41,7 +41,7 @@ class _Noise(NamedTuple):
 
 
 class _SampledLayer(Head):
-    """Base of the modules: weights, draws and reductions; subclasses define `_objective`."""
+    """Base class of the modules: weights, draws and reductions; subclasses define `_objective`."""
 
     label_smoothing = 0.0
     bias: nn.Parameter | None
@@ -106,12 +106,12 @@ class _SampledLayer(Head):
                 self.bias.copy_(torch.from_numpy(self._unigram.log_prob))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss: against labels drawn in training mode, else the exact cross entropy.
+        """Return the loss with drawn labels in training mode, otherwise the exact cross entropy.
 
-        `input` is a float tensor (..., d); `target`, int64 (...), holds label ids, or
-        `ignore_index` for items that are not scored. Returns (), or (...) without a reduction.
-        Raises InputError when the shapes do not fit, a target is not a label, or the loss of
-        training mode is traced.
+        `input` is a float tensor (..., d). `target`, int64 (...), contains label ids, or
+        `ignore_index` for items that are not scored. The loss is (), or (...) without a reduction.
+        Raises InputError if the shapes do not match, if a target is not a label id, or if the loss
+        in training mode is traced.
         """
         if self.training:
             refuse_traced(f"the loss of a {type(self).__name__}", "call eval() for the exact loss")
@@ -131,7 +131,7 @@ class _SampledLayer(Head):
         return losses.sum() / torch.where(is_scored, weights, 0).sum()
 
     def _scored_losses(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the losses (N,), computed for the targets that are not ignored alone."""
+        """Return the losses (N,), computed only for targets that are not ignored."""
         scored = (target != self.ignore_index).nonzero()[:, 0]
         labels = target[scored]
         if not ((labels >= 0) & (labels < self.n_classes)).all():
@@ -141,7 +141,7 @@ class _SampledLayer(Head):
         return losses.new_zeros(len(target)).index_copy(0, scored, losses)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all labels, (..., V), of the softmax; differentiable."""
+        """Return the differentiable log-probabilities (..., V) of all labels."""
         with without_autocast(input.device):
             log_prob = self._logits(self._as_rows(input)).log_softmax(1)
         return log_prob.reshape(*input.shape[:-1], self.n_classes)
@@ -250,7 +250,7 @@ class _SampledLayer(Head):
 
 
 class SampledSoftmax(_SampledLayer):
-    """Flat softmax whose training loss is a softmax over the target and labels drawn.
+    """Flat softmax whose training loss is a softmax over the target and drawn labels.
 
     Parameters
     ----------
@@ -259,41 +259,42 @@ class SampledSoftmax(_SampledLayer):
     in_features : int
         d, the length of a hidden vector.
     samples : int, default 100
-        k, the number of labels drawn for a batch, or for each item where a tree proposes them.
+        k, the number of labels drawn per batch, or per item if a tree proposes them.
     proposal : "log-uniform", float array (V,) or HierarchicalSoftmax, default "log-uniform"
         What labels are drawn from: Zipf's law, for ids in the order of frequency; the unigram
         distribution of counts; or the distribution of a tree's layer given the hidden vector.
     bias : bool, default True
-        Whether labels have biases; at the start the log-probabilities of the proposal, of a tree's
-        counts where it is one.
+        Whether labels have biases. Initially, they are the log-probabilities of the proposal, or of
+        the counts of a proposing tree.
     sparse : bool, default False
         Whether the gradients of weight and bias are sparse in training mode.
     label_smoothing : float, default 0
-        Fraction of the target's probability that goes to all labels equally, as in
-        ``nn.CrossEntropyLoss``; estimated from the labels drawn.
+        Fraction of the probability of the target that is distributed equally over all labels, as in
+        ``nn.CrossEntropyLoss``; estimated from the drawn labels.
     class_weight : Tensor (V,), optional
         Weights of the classes, the ``weight`` of ``nn.CrossEntropyLoss``.
     reduction : "mean", "sum" or "none", default "mean"
     ignore_index : int, default -100
         Target of items that are not scored.
     device, dtype : optional
-        As for every torch module.
+        As in every torch module.
 
     Attributes
     ----------
     weight : Parameter (V, d)
     bias : Parameter (V,) or None
     proposal : HierarchicalSoftmax or None
-        A tree's layer that proposes labels; no gradient of this module's loss reaches it. Train it
-        by its own loss, ``layer.proposal(hidden.detach(), target).loss``.
+        The layer of a tree that proposes labels. The loss of this module has no gradient for it.
+        Train it with its own loss, ``layer.proposal(hidden.detach(), target).loss``.
 
     Notes
     -----
     The loss is ``-log(exp(z_t) / (exp(z_t) + sum_j exp(z_j)))`` with ``z_w = s_w - log E(w)``, the
-    logQ correction; E(w) is the expected number of times that w is drawn. Shared labels are drawn
-    until k are different: E(w) is ``1 - (1 - Q(w))^n`` for n draws, and those that are the target
-    are left out; where k reaches V, the loss is the cross entropy. A tree's labels may repeat: E(w)
-    is ``k Q(w | h)``, and all are kept (the ranking loss of Ma & Collins 2018).
+    logQ correction; E(w) is the expected number of times that w is drawn. Labels for a batch are
+    drawn until k are different: E(w) is ``1 - (1 - Q(w))^n`` for n draws, and drawn labels that
+    equal the target are excluded. If k is V or more, the loss is the cross entropy. Labels drawn
+    from a tree can repeat: E(w) is ``k Q(w | h)``, and none is excluded (the ranking loss of Ma &
+    Collins 2018).
 
     In evaluation mode the loss is the exact cross entropy.
 
@@ -332,15 +333,16 @@ class SampledSoftmax(_SampledLayer):
 class NCE(_SampledLayer):
     """Flat softmax trained to distinguish each target from labels drawn, one by one.
 
-    The parameters and attributes are those of `SampledSoftmax`, without `label_smoothing`, which
-    has no meaning for a loss of single labels.
+    The parameters and attributes are those of `SampledSoftmax`, except `label_smoothing`, which is
+    not defined for this loss.
 
     Notes
     -----
-    The loss is ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)``, over all k labels drawn, with
+    The loss is ``-log sigmoid(z_t) - sum_j log sigmoid(-z_j)`` over all k drawn labels, with
     ``z_w = s_w - log E(w)`` as in `SampledSoftmax` (Gutmann & Hyvarinen 2010; Mnih & Teh 2012).
-    exp(s_w) stands for the probability itself, as if the normaliser were 1, and training drives it
-    there. At the start it is 1: by the biases, or without them since scores are less log V.
+    exp(s_w) is used as the probability, as if the normaliser were 1, and training moves the
+    normaliser towards 1. Initially it is 1, because of the biases, or without biases because log V
+    is subtracted from the scores.
 
     In evaluation mode the loss is the exact cross entropy.
     """

@@ -1,9 +1,9 @@
 """Hierarchical softmax whose weight rows are divided among the processes of a group, by sub-trees.
 
-All processes have the top of the tree. Each sub-tree below it belongs to one process. A process
-computes the decisions at the top for its own items. It sends hidden vectors to the processes that
-have the sub-trees of their targets, which return log-probabilities. Gradients take the same routes
-back. No process has all weights, and nothing is summed over all labels.
+All processes have the top of the tree, and each sub-tree below it belongs to one process. A process
+computes the decisions at the top for its own items. It sends hidden vectors to the processes with
+the sub-trees of their targets, which return log-probabilities. Gradients are sent back in the same
+manner. No process has all weights, and nothing is summed over all labels.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
 
 
 class _Layout(NamedTuple):
-    """A tree on the device of a process that holds some of its rows."""
+    """A tree on the device of a process with some of its rows."""
 
     tree_index: TreeIndex
     row_owner: Tensor  # int64 (R,), the process that holds each weight row; -1: all
@@ -78,40 +78,40 @@ class _Layout(NamedTuple):
 class ShardedHierarchicalSoftmax(TreeLayer):
     """`HierarchicalSoftmax` whose weight rows are divided among processes, by whole sub-trees.
 
-    Called with hidden vectors and targets as `HierarchicalSoftmax` is, on all processes of the
-    group at once; each passes a batch of its own, which may be empty.
+    All processes of the group must call it at the same time, with hidden vectors and targets as for
+    `HierarchicalSoftmax`. Each process passes its own batch, which can be empty.
 
     Parameters
     ----------
     tree : Tree, or str or os.PathLike
-        The tree or the name of its file; the same on all processes. A node is held whole: a tree
-        with one node of most weight rows, such as the flat one, is not divided.
+        The tree or the name of its file, the same on all processes. Nodes are not divided: a tree
+        in which one node has most weight rows, such as the flat tree, remains on all processes.
     in_features : int
         d, the length of a hidden vector.
     group : ProcessGroup, optional
-        The processes; all by default.
+        The processes (default: all).
     sparse, counts, ignore_index, device, dtype
-        As of `HierarchicalSoftmax`. Sub-trees are divided by `counts`, too: the same on all
-        processes.
+        As in `HierarchicalSoftmax`. `counts` also determine the division of sub-trees and must be
+        the same on all processes.
 
     Attributes
     ----------
     weight : Parameter (r, d)
-        Node vectors of the tree's rows `rows`; the first `n_shared` are held by all processes.
+        Node vectors of the weight rows `rows`; all processes have the first `n_shared`.
     bias : Parameter (r,)
-        Their biases.
+        Biases of these rows.
     rows : int64 array (r,)
-        The weight rows of the tree that this process holds.
+        Weight rows of the tree on this process.
     n_shared : int
 
     Notes
     -----
-    The loss is the mean over this process's items, and the gradients of weights and biases are the
-    means over processes, as of ``DistributedDataParallel`` around a `HierarchicalSoftmax`. Wrap in
-    that what is before this layer, and not this layer.
+    The loss is the mean over the items of this process. The gradients of weights and biases are
+    means over processes, as with ``DistributedDataParallel`` around a `HierarchicalSoftmax`. Wrap
+    the layers before this layer in ``DistributedDataParallel``, but not this layer.
 
-    `state_dict` gathers the weights of all processes, which all have to call it: it is that of a
-    `HierarchicalSoftmax`, on the CPU. `load_state_dict` takes the same, on any number of processes.
+    `state_dict` gathers the weights of all processes, which must all call it. The result is that of
+    a `HierarchicalSoftmax` on the CPU. `load_state_dict` accepts it on any number of processes.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
 
 
 def _held_rows(tree: Tree, owner: Int64, rank: int) -> Int64:
-    """Return the weight rows that a process holds: those that all hold, then its own."""
+    """Return the weight rows of a process: the shared rows, then its own."""
     row_owner = np.repeat(owner, np.diff(tree.row_start))
     return np.concatenate([np.flatnonzero(row_owner < 0), np.flatnonzero(row_owner == rank)])
 

@@ -162,9 +162,9 @@ class TorchModel(BaseModel):
         batch = f"{CPU_BATCH} or {GPU_BATCH:,}" if size is None else str(size)
         rate = options["rates"] and f"the best of {options['rates']}"
         training = (
-            f"{batch} tokens per batch in streams of {options['length']}, Adagrad from "
-            f"{rate or options['learning_rate']} for word vectors and head, Adam from "
-            f"{options['network_rate']} for the network, falling to 0"
+            f"{batch} tokens per batch in streams of {options['length']}, learning rates "
+            f"{rate or options['learning_rate']} (Adagrad, word vectors and head) and "
+            f"{options['network_rate']} (Adam, network), decreasing to 0"
         )
         if options.get("dropout"):
             training += f", dropout {options['dropout']}"
