@@ -245,7 +245,7 @@ DAMAGE = [
 def test_what_is_damaged_is_named_and_done_anew(finished, folder, splits, name, change):
     file = folder / name
     file.unlink() if change is None else file.write_bytes(change(file.read_bytes()))
-    consequence = "again|left out"
+    consequence = "again|ignored"
     with pytest.warns(UserWarning, match=f"{file.parent}.*({consequence})"):
         again = compare(splits, CANDIDATES, folder, speed_rounds=1)
     assert perplexities(again) == perplexities(finished)
