@@ -57,7 +57,7 @@ class OptionError(HstreeError, ValueError):
 
 
 class TrainingError(HstreeError):
-    """A training or its scoring failed, such as by a loss that is not finite."""
+    """Training or scoring failed, for example because the loss is not finite."""
 
 
 class WorkerError(HstreeError):

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 
 class Task(Protocol):
-    """A running task."""
+    """Reports of progress from a running task."""
 
     def advance(self, amount: float = 1) -> None:
         """Report that `amount` more units are done."""

@@ -19,12 +19,12 @@ GONE = int(np.iinfo(np.int64).min)
 
 
 def prune(tree: Tree, labels: Iterable[str]) -> Tree:
-    """Remove all labels except these, and the nodes that then have fewer than two children.
+    """Return a tree with only these labels, without nodes that then have fewer than two children.
 
     The order of `labels`, which may be a set, has no effect. Labels, nodes and children keep their
-    order, and nodes keep their names. A label that would be twice a child of the same node remains
-    once. For the weight rows, see `carried_rows`. Raises InputError when a label is not in the
-    tree, or when `labels` is empty.
+    order, and nodes keep their names. If a label would be a child of the same node twice, one of
+    the two remains. For the weight rows, see `carried_rows`. Raises InputError when a label is not
+    in the tree, or when `labels` is empty.
 
     Examples
     --------

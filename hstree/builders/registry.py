@@ -112,11 +112,11 @@ def build(
         Counts for vectors, in the order of the labels or by label.
     vocabulary : Vocabulary, str or path, optional
         Words of the tree. A corpus is encoded with them. Words without a vector form a Huffman tree
-        beside the tree of the other words; meta["input"] has their number.
+        beside the tree of the other words; meta["input"] has the number of words without a vector.
     from_tree : str or path, optional
-        File of a tree to prune and grow to the words (`hstree.grow`) instead of building a new
-        tree. The method decides whether vectors or counts are used. On the command line, this is
-        the option ``from=FILE``.
+        File of a tree that is pruned and grown (`hstree.grow`) until it has the words, instead of
+        building a new tree. The method decides whether vectors or counts are used. On the command
+        line, this is the option ``from=FILE``.
     n_jobs : int, optional
         Number of parallel jobs, for gmm, kmeans and semantic; -1 uses all cores, as in
         scikit-learn. The tree does not depend on it.

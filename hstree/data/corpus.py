@@ -42,8 +42,8 @@ class Corpus:
     """Consecutive lines of a text as ids of a vocabulary.
 
     `read` reads files; `from_lines`, `from_tokens` and `from_ids` use data in memory. Every line
-    ends with ``<eos>``. A literal ``<unk>`` in the text is an ordinary word. Words outside the
-    vocabulary are out of vocabulary (OOV), even if the vocabulary contains ``<unk>``.
+    ends with ``<eos>``. A word outside the vocabulary is out of vocabulary (OOV), even if the
+    vocabulary contains ``<unk>``. A literal ``<unk>`` in the text is an ordinary word.
 
     Parameters
     ----------

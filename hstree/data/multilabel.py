@@ -40,11 +40,11 @@ class MultilabelData(NamedTuple):
 
 
 def read_multilabel(path: str | os.PathLike[str]) -> MultilabelData:
-    """Read a file in the text format, which may be compressed (.gz, .xz, .bz2, .zst).
+    """Read a multi-label file, which may be compressed (.gz, .xz, .bz2, .zst).
 
-    Without a first line of sizes, the largest ids in the file determine the numbers of features and
-    labels. Raises InputError if the file cannot be read, if a line has a wrong format, or if the
-    first line contradicts the others.
+    If the first line has no sizes, the largest ids in the file determine the numbers of features
+    and labels. Raises InputError if the file cannot be read, if a line has a wrong format, or if
+    the first line contradicts the others.
     """
     return _parse_file((path, read_unpacked(path)))[0]
 

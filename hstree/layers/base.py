@@ -94,18 +94,18 @@ class OutputLayer(TrainingHooks, ABC):
     """Distribution over V labels for hidden vectors of length d.
 
     A subclass defines `parameters`, `loss` and `log_prob`; the other methods have defaults that use
-    these. The constructor is ``Layer(source, dim, *, counts=None, dtype=np.float32)``; other
-    keyword-only parameters are options (`hstree.layers.registry`), which each class documents.
+    these. Its constructor is ``Layer(source, dim, *, counts=None, dtype=np.float32)``. Its other
+    keyword-only parameters are options (`hstree.layers.registry`), which it documents.
 
     Parameters
     ----------
     source : Tree or Vocabulary
-        The annotation in the class states the type.
+        The subclass annotates which of the two it takes.
     dim : int
         Length of hidden vectors, d.
     counts : int or float array (V,), optional
         Training counts (default: the counts of the source, or 1 for each label). The untrained
-        layer is their unigram distribution.
+        layer predicts each label by its fraction of the counts.
     dtype : float dtype, default float32
         Type of the parameters.
     random_state : int, optional
@@ -154,7 +154,7 @@ class OutputLayer(TrainingHooks, ABC):
     # Methods that follow from the log-probabilities.
 
     def log_normaliser(self, hidden: Array) -> Float64 | None:
-        """Return ln Z of each hidden vector, a float64 array (B,); None if Z is 1 by design.
+        """Return ln Z for each hidden vector, a float64 array (B,); None if Z is 1 by design.
 
         Z is the sum of the unnormalised probabilities of all labels. The unnormalised
         log-probability of a label is ``log_prob + ln Z``.

@@ -152,7 +152,7 @@ class CnnSoftmax(SoftmaxLayer):
         return value
 
     def prepare(self, train: ContextBatches) -> None:
-        """Drop the summed gradients of an earlier training."""
+        """Clear the gradients summed in an earlier training run."""
         self._waiting[...] = 0
         self._grad_spelled.fill(0)
 

@@ -28,6 +28,8 @@ def hierarchical_precision(
 ) -> float:
     """Return the fraction of predicted nodes that are correct.
 
+    A prediction counts as its node and all ancestors of this node, except the root.
+
     Parameters
     ----------
     y_true, y_pred : array_like (n,)

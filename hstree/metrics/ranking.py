@@ -18,7 +18,7 @@ from hstree.errors import InputError
 
 
 def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
-    """Return the mean fraction of correct labels among the first k labels of each sample.
+    """Return the mean fraction of correct labels among the k labels with the highest scores.
 
     Examples
     --------

@@ -14,17 +14,17 @@ from hstree.tree.weight_rows import row_curvature
 class Adagrad:
     """Adagrad over minibatches, with one learning rate per weight (Duchi, Hazan & Singer 2011).
 
-    Trains `model` in place. A batch changes only the weights of its features and
-    nodes. When a batch changes a weight, it also applies the penalty for the batches since the last
-    change, so that rare features are regularised as much as frequent ones.
+    Trains `model` in place. A batch changes only the weights of its features and nodes. It then
+    also applies the penalty for the batches since the last change of each weight. Rare features
+    are therefore regularised as much as frequent ones.
 
     Parameters
     ----------
     model : LinearTree
     seen : float array (n_features + 1,), optional
-        Sums of the squared features of samples that the model was fitted to by L-BFGS, and last
-        their weight. Steps are as small as if these samples had been passed over once: each weight
-        begins with the sum of their squared gradients, as expected of the untrained model.
+        Weighted sums of the squared features of the samples that L-BFGS was fitted to, then the
+        sum of their weights. Steps are as small as after an epoch over these samples: the summed
+        squares start at the expected squared gradients of the untrained model.
     """
 
     def __init__(self, model: LinearTree, seen: Float64 | None = None) -> None:

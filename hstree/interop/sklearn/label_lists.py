@@ -16,9 +16,9 @@ _LISTS = (list, tuple, set, frozenset)
 def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
     """Return the lists of labels in `y`; None if it is a table of numbers or has classes.
 
-    `y` has lists if it is a Series, a DataFrame of one column or an array of lists, or a list of
-    lists that differ in length or hold text; of any lists unless it may be a table. Raises
-    InputError when some samples have a list and others not.
+    `y` may be a Series, a DataFrame with one column, an array or a list of lists. If
+    `may_be_table`, a list of lists of equal length without text is a table. Raises InputError if
+    only some samples have a list.
     """
     rows = y
     if hasattr(y, "columns") and len(y.columns) == 1:

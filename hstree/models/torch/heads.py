@@ -174,7 +174,7 @@ class NCEHead(SampledHead):
 
 
 class AdaptiveHead(TorchHead):
-    """``nn.AdaptiveLogSoftmaxWithLoss`` over labels by falling count."""
+    """``nn.AdaptiveLogSoftmaxWithLoss``, with labels in order of decreasing count."""
 
     options = frozenset(["cutoffs", "factor"])
     rank: Tensor
@@ -182,7 +182,7 @@ class AdaptiveHead(TorchHead):
     def __init__(self, spec: LayerSpec, dim: int, counts: Array) -> None:
         super().__init__()
         self.n_labels = n = len(counts)
-        # (V,) labels by falling count, and the rank of each label
+        # (V,) labels in order of decreasing count, and the rank of each label
         order = np.argsort(-counts, kind="stable")
         rank = np.empty(n, np.int64)
         rank[order] = np.arange(n)
