@@ -156,7 +156,7 @@ def test_an_interruption_while_finished_jobs_are_read_leaves_the_results_as_they
     assert (tmp_path / "results.json").read_bytes() == before
 
 
-@pytest.mark.filterwarnings("ignore:.*all train again")
+@pytest.mark.filterwarnings("ignore:.*all of them train again")
 def test_candidates_that_were_to_train_anew_stay_after_an_interruption(
     splits, tmp_path, monkeypatch
 ):
