@@ -52,7 +52,7 @@ def print_evaluation(evaluation: Evaluation, files: Sequence[Path]) -> None:
         "unigram, test": comparison.unigram,
     }
     lines = [(name, f"perplexity {format_number(value)}") for name, value in perplexities.items()]
-    lines += [(SAMPLED, sentence) for sentence in comparison.samples()]
+    lines += _footnotes(comparison)
     lines += [("ended", ended), *_conditions(comparison)]
     say(facts([*lines, *(("written", str(file)) for file in files)]))
 

@@ -26,6 +26,7 @@ def test_the_json_has_the_figures(hstree, tree, corpus, tmp_path):
     assert found["tree"]["sha256"] == library.load(tree).sha256
     assert [epoch["epoch"] for epoch in found["epochs"]] == [1, 2]
     assert f"{found['perplexity']['test']:,.2f}" in ran.out
+    assert "* stopped at the epoch limit" in " ".join(ran.out.split())
 
 
 @pytest.mark.parametrize("candidate", ["sampled samples=5", "gmm epsilon=0.4", "huffman + ngrams"])

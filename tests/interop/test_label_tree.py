@@ -377,7 +377,7 @@ def test_a_config_that_does_not_fit_is_refused_in_one_line(tmp_path, change):
     Classifier().fit(X, Y).save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(FileFormatError, match="no classifier can be made of it"):
+    with pytest.raises(FileFormatError, match="no classifier can be made from it"):
         Classifier.load(tmp_path)
 
 

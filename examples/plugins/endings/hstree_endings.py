@@ -12,7 +12,7 @@ from hstree.builders.balanced import complete_tree
 
 @checked_options
 def endings(vocabulary: Vocabulary, *, arity: Annotated[int, Meta(ge=2)] = 2) -> Tree:
-    """Complete tree over the words sorted by their endings.
+    """Build a complete tree over the words in the order of their endings.
 
     Parameters
     ----------

@@ -414,8 +414,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
             model._check_parameters()
             model._restore(tree, tensors, config)
         except (ValueError, KeyError, TypeError) as error:
-            reason = one_line(error)
-            raise FileFormatError(f"{folder}: no classifier can be made of it: {reason}") from error
+            problem = f"{folder}: no classifier can be made from it: {one_line(error)}"
+            raise FileFormatError(problem) from error
         return model
 
     def _restore(self, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
