@@ -49,10 +49,10 @@ def ndcg_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
 def propensity_scored_precision_at_k(
     y_true: Any, y_score: Any, inverse_propensity: ArrayLike, k: int = 5
 ) -> float:
-    """Return the propensity-scored precision at k [1]_, as a fraction of its maximum.
+    """Return the propensity-scored precision at k, as a fraction of its maximum.
 
     `inverse_propensity` (V,) is the weight of each label. Rare labels have a higher weight, since
-    they are more often missing in the data.
+    they are more often missing in the data [1]_.
 
     References
     ----------
