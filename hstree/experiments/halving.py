@@ -1,8 +1,8 @@
 """Successive halving: the candidates and the seconds of each round.
 
-All candidates train for the same time, then the better half continues for the same time again,
-until two models are left. An ensemble uses the same models as its single candidate, so that both
-continue together.
+All candidates train for the same time. Then the better half continues until its time has doubled,
+round after round, until two models are left. An ensemble uses the same models as its single
+candidate, so that both continue together.
 """
 
 from __future__ import annotations
