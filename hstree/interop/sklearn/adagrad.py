@@ -22,8 +22,8 @@ class Adagrad:
     ----------
     model : LinearTree
     seen : float array (n_features + 1,), optional
-        Weighted sums of the squared features of the samples that L-BFGS was fitted to, then the
-        sum of their weights. Steps are as small as after an epoch over these samples: the summed
+        Weighted sum of squares of each feature over the samples of an earlier `fit`, then the sum
+        of the sample weights. Step sizes start as after one epoch over these samples: the summed
         squares start at the expected squared gradients of the untrained model.
     """
 
@@ -41,12 +41,12 @@ class Adagrad:
             else:
                 self._squares[:, occurring] = np.multiply.outer(curvature, seen[occurring])
             self._bias_squares += seen[-1] * curvature
-        # Step up to which the penalty of each weight is paid
+        # Last step whose penalty has been applied to each weight
         self._paid = np.zeros(model.table.shape, np.int32)
         self._steps = 0
 
     def widen(self, n_features: int) -> None:
-        """Follow `LinearTree.widen`."""
+        """Add features up to this number, as `LinearTree.widen` does."""
         self._squares = lengthened(self._squares, n_features)
         self._paid = lengthened(self._paid, n_features)
 
@@ -61,11 +61,11 @@ class Adagrad:
         batch_size: int,
         rng: np.random.Generator,
     ) -> float:
-        """Pass over all samples once, in a random order; targets and their weights are (n,).
+        """Train for one epoch in random order; targets and sample weights are (n,).
 
-        `penalty` is the weight of half the squared norm of the root's weights in each sample's
-        loss; other nodes have less, as in `solvers.solve`. Returns the weighted mean of the
-        negative log-likelihoods, before the step of each batch.
+        The loss of each sample includes `penalty` times half the squared norm of the root's
+        weights; the penalty of other nodes is smaller, as in `solvers.solve`. Returns the weighted
+        mean negative log-likelihood, computed for each batch before its step.
         """
         order = rng.permutation(len(targets))
         total = 0.0
@@ -81,7 +81,7 @@ class Adagrad:
         return total / max(float(sample_weight.sum()), TINY)
 
     def _move(self, gradient: Gradient, learning_rate: float, penalty: float) -> None:
-        """Update some weights; `penalty` is the penalty per step at the root."""
+        """Update the weights that a gradient covers; `penalty` is that of the root per step."""
         model = self.model
         row_penalty = (penalty * self._row_penalty).astype(model.table.dtype)
         arrays = [model.table, self._squares, self._paid]
@@ -102,7 +102,7 @@ class Adagrad:
             weight_penalty = row_penalty[rows]
         table, squares, paid = arrays
 
-        # Add the gradient of the penalty for all steps since the last touch
+        # Add the gradient of the penalty for all steps since the last change
         total = (self._steps - paid[index]).astype(table.dtype)
         total *= weight_penalty
         total *= table[index]

@@ -23,20 +23,20 @@ from hstree.interop.sklearn.features import Samples, is_sparse, without_empty_co
 from hstree.kernels import numpy_only
 from hstree.tree import Tree
 
-#: Options of kmeans for more classes: upper nodes are narrow, since all samples pass them.
+#: Options of kmeans for many classes: upper nodes are narrow, since all samples pass them.
 NARROW_ABOVE = {"arity": 10, "max_leaves": 100}
-#: Classes up to which a tree is built by NumPy alone, since loading compiled kernels takes longer.
+#: Maximum number of classes for which NumPy builds the tree: loading compiled kernels is slower.
 MAX_BY_NUMPY = 10_000
-#: Largest dimension of a class vector; centroids of more features are projected.
+#: Maximum dimension of a class vector; centroids with more features are projected.
 MAX_DIMENSIONS = 100
 #: Sum to which fractional weights are scaled before they are rounded to counts.
 ROUNDED_TOTAL = 1_000_000
-#: Sum of whole weights up to which float64 and int64 are exact.
+#: Maximum sum of whole weights for which float64 and int64 are exact.
 MAX_EXACT_COUNT = 1 << 53
 
 
 def draw_seed(random_state: Any) -> int:
-    """Return an integer `random_state`, checked, or a seed drawn from another one."""
+    """Return `random_state`, checked, if it is an integer, otherwise a seed drawn from it."""
     if isinstance(random_state, int | np.integer):
         return int(RANDOM_STATE.checked(random_state))
     return int(check_random_state(random_state).randint(2**31))
@@ -51,10 +51,10 @@ def build_tree(
     vectors: Callable[[], Array],
     kind: str,
 ) -> Tree:
-    """Build a tree over labels from their counts (V,) or vectors (V, d), as the builder takes them.
+    """Build a tree over labels from counts (V,) or vectors (V, d), whichever the builder takes.
 
-    `random_state` is used unless the builder's `options` have one. The tree records the `kind` of
-    the vectors. Raises InputError when the builder takes running text.
+    A `random_state` in the `options` of the builder takes precedence. The tree records the `kind`
+    of the vectors. Raises InputError when the builder takes running text.
     """
     builder = builder_named(method)
     if builder.takes is Corpus:
@@ -82,7 +82,7 @@ def _is_flat(options: Mapping[str, Any], n_labels: int) -> bool:
 
 
 def label_classes(tree: Tree, names: Sequence[str]) -> Int64:
-    """Return the class (V,) of each label of a tree; InputError if it lacks a class."""
+    """Return the class (V,) of each label; raise InputError if the tree lacks a class."""
     class_number = {name: number for number, name in enumerate(names)}
     if len(class_number) < len(names):
         raise InputError("two classes have the same name as text; name them apart")
@@ -106,11 +106,11 @@ def in_class_order(tree: Tree, label_class: Int64) -> Tree:
 def class_centroids(
     X: Samples, y: Int64, sample_weight: Float64, n_classes: int, random_state: int
 ) -> Array:
-    """Return the centroids (V, d) of classes, scaled to numbers of at most one.
+    """Return the centroids (V, d) of the classes, scaled to a maximum magnitude of 1.
 
     `y` (n,) is the class of each row of X (n, features). With more than `MAX_DIMENSIONS` features,
-    the vectors are coordinates along the first singular vectors of the (V, features) table, which
-    keeps all distances where V is not larger than that. A class without samples has the mean of the
+    the vectors are coordinates along the first singular vectors of the (V, features) table. All
+    distances are kept if V is not larger than that. A class without samples has the mean of the
     others.
     """
     # (V,) weight of each class, (n,) weight of each sample in the mean of its class
@@ -126,7 +126,7 @@ def class_centroids(
 
 
 def project(table: Any, random_state: int) -> Array:
-    """Return rows, dense or sparse, as at most `MAX_DIMENSIONS` numbers each, dense."""
+    """Return a dense or sparse table as a dense array of at most `MAX_DIMENSIONS` columns."""
     if is_sparse(table):
         table, _ = without_empty_columns(canonical_csr(table))
     if table.shape[1] > MAX_DIMENSIONS:
@@ -137,10 +137,10 @@ def project(table: Any, random_state: int) -> Array:
 
 
 def class_counts(y: Int64, sample_weight: Float64, n_classes: int) -> Int64:
-    """Return the weights (V,) of classes as counts.
+    """Return the total weights (V,) of the classes as integer counts.
 
-    They are millionths of the sum where a weight is fractional or the sum is above
-    `MAX_EXACT_COUNT`.
+    If a total is fractional or the sum is above `MAX_EXACT_COUNT`, they are scaled to a sum of
+    about `ROUNDED_TOTAL`.
     """
     total = np.bincount(y, sample_weight, minlength=n_classes)
     if not (total == np.rint(total)).all() or total.sum() > MAX_EXACT_COUNT:

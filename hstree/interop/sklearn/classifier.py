@@ -1,4 +1,4 @@
-"""Classifier: a linear model over the tree of its classes, as a scikit-learn estimator."""
+"""scikit-learn classifier: a linear model over a tree of the classes."""
 
 import os
 import warnings
@@ -46,14 +46,14 @@ from hstree.tree.bit_paths import check_single_codes
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.names import class_names
 
-#: A weight for some classes, 1 for the others; or the same total weight for all classes.
+#: Weights of some classes (1 for the others), or the same total weight for all classes.
 ClassWeight = dict[Any, float] | Literal["balanced"] | None
 
-#: Largest number of weights of a node for which ``solver="auto"`` chooses L-BFGS, which keeps about
-#: twenty-five numbers of eight bytes for each.
+#: Maximum number of weights of a node for which ``solver="auto"`` chooses L-BFGS. It stores about
+#: 25 float64 numbers per weight.
 MOST_WEIGHTS = 5_000_000
 
-#: ``C="auto"`` for samples of unit length.
+#: Value of ``C="auto"`` for samples of unit length.
 C_OF_UNIT_LENGTH = 10
 #: Largest number of classes that the default builder leaves under the root.
 MOST_FLAT = 256
@@ -62,22 +62,22 @@ UNCHECKED = frozenset({"builder_options", "tree", "class_weight", "random_state"
 
 
 class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear classifier through a hierarchical softmax.
+    """Linear classifier with a hierarchical softmax over a tree of the classes.
 
-    With up to 256 classes or ``builder="flat"`` it is multinomial logistic regression, with the
-    objective and thus the optimum of scikit-learn's own. With any other tree it has the same
-    objective over that tree.
+    With up to 256 classes or ``builder="flat"``, it is multinomial logistic regression, with the
+    objective and the optimum of scikit-learn's `LogisticRegression`. With any other tree, it has
+    the same objective over that tree.
 
     Parameters
     ----------
     builder : str, default "auto"
-        Method that builds the tree. "auto" is "flat", all classes under the root, for up to 256
-        classes. For more it is "kmeans", balanced, with an arity of 10 and up to 100 classes under
-        the lowest nodes. Otherwise one of `hstree.builders()` that takes vectors (the centroids of
-        the classes; see `class_tree.class_centroids`) or a vocabulary (their frequencies). Classes
-        have one code each in the tree.
+        Method that builds the tree: "auto", or one of `hstree.builders()` that takes vectors (the
+        centroids of the classes; see `class_tree.class_centroids`) or a vocabulary (their
+        frequencies). "auto" is "flat", with all classes under the root, for up to 256 classes. For
+        more, it is "kmeans", balanced, with an arity of 10 and up to 100 classes under the lowest
+        nodes. Each class has one code in the tree.
     builder_options : mapping, optional
-        Options of the builder; none for "auto".
+        Options of the builder; "auto" has none.
     tree : Tree, str or path, optional
         The tree or its file, instead of a builder. Its labels name the classes: 10 and 10.0 are
         "10". Labels that are not classes of the data are pruned, so that `tree_` has only the
@@ -87,8 +87,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         the summed negative log-likelihood, plus half the squared norm of the weights. "auto" is 10
         divided by the mean squared length of the samples, from 1 to 100: 10 for TF-IDF. This holds
         for the root; a node that m of the n samples reach has ``C * sqrt(n / m)``. A sample whose
-        `y` is the name of a node reaches that node. A sample whose `y` is the root's name counts in
-        neither number.
+        `y` is the name of a node reaches that node. A sample whose `y` is the root's name is not
+        counted in m or n.
     fit_intercept : bool, default True
         Whether nodes have biases.
     class_weight : dict or "balanced", optional
@@ -96,19 +96,18 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         "balanced" gives all classes the same total weight and keeps the total of all samples, in
         each call.
     solver : {"auto", "lbfgs", "liblinear", "adagrad"}, default "auto"
-        "lbfgs" goes to the optimum over all samples, node by node. "liblinear" trains each child of
-        a node against its siblings, as `OneVsRestClassifier` does, and takes the softmax of their
-        logits: it is fast where there are many classes, and keeps few weights. "adagrad" takes
-        minibatches. "auto" is "liblinear" for a sparse X with more than 256 classes, else "lbfgs".
-        Where a node has more than five million weights, "auto" is "liblinear" for a sparse X and
-        "adagrad" for a dense X.
+        "lbfgs" finds the optimum over all samples, node by node. "liblinear" trains each child of a
+        node against its siblings, as `OneVsRestClassifier` does, and takes the softmax of their
+        logits: it is fast for many classes and keeps few weights. "adagrad" trains on minibatches.
+        "auto" is "liblinear" for a sparse X with more than 256 classes, else "lbfgs". If a node has
+        more than five million weights, "auto" is "liblinear" for a sparse X and "adagrad" for a
+        dense X.
     weight_threshold : float, default 0.05
-        With "liblinear", weights that move the logit of no training sample by more than this are
-        not kept.
+        "liblinear" drops the weights that change the logit of no training sample by more than this.
     max_iter : int, default 1000
         Maximum number of iterations of L-BFGS for each node.
     tol : float, default 1e-4
-        L-BFGS stops when no element of the gradient of the mean objective is larger.
+        L-BFGS stops when no element of the gradient of the mean objective exceeds this.
     epochs : int, default 10
         Number of passes of Adagrad over the samples.
     batch_size : int, default 256
@@ -116,13 +115,13 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     learning_rate : float, default 0.1
         Learning rate of Adagrad.
     warm_start : bool, default False
-        Start `fit` from the tree and the weights of the previous call, where the features and the
+        Start `fit` from the tree and the weights of the previous call, if the features and the
         classes are the same.
     random_state : int, RandomState or None, default 0
         Random seed of the builder, unless its options have one, and of the order of the samples.
     n_jobs : int, optional
-        Number of processes in which L-BFGS solves nodes; -1 for all cores. By default 1, or that of
-        the active ``joblib.parallel_config``.
+        Number of processes that train nodes with L-BFGS or liblinear; -1 for all cores (default: 1,
+        or that of the active ``joblib.parallel_config``).
 
     Attributes
     ----------
@@ -130,30 +129,30 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     tree_ : Tree
         Its labels name the classes, whole numbers by their digits.
     weight_ : float array or CSR array (R, n_features)
-        Rows as described in ``docs/tree-format.md``; float32 where X is. CSR, of float32, after
-        "liblinear", until `partial_fit`. CSR where most features of a wide sparse X do not occur in
-        the first training.
+        Weight rows in the order of ``docs/tree-format.md``; float32 if X is. CSR, with float32,
+        after "liblinear", until `partial_fit`. CSR if most features of a wide sparse X do not occur
+        in the first training set.
     bias_ : float array (R,)
     coef_ : float array (V, n_features)
-        Weights of the classes, as those of `LogisticRegression`, (1, n_features) for two classes;
-        where the tree is not flat, `weight_`.
+        Weights of the classes as in `LogisticRegression`, (1, n_features) for two classes;
+        `weight_` if the tree is not flat.
     intercept_ : float array (V,)
-        Biases of the classes; where the tree is not flat, `bias_`.
+        Biases of the classes; `bias_` if the tree is not flat.
     C_ : float
         Inverse strength of the penalty.
     n_features_in_ : int
     feature_names_in_ : array of str (n_features,)
-        Where X has names.
+        Feature names, if X has them.
     n_iter_ : int
-        Iterations of the slowest node, or epochs; 1 for liblinear.
+        Largest number of iterations of a node, or number of epochs; 1 for liblinear.
     loss_curve_ : list of float
         Mean objective after each iteration of L-BFGS, or mean negative log-likelihood of each
         epoch of Adagrad during training; empty for liblinear.
 
     Notes
     -----
-    In training, a sample needs about ``log2(V)`` logits in a binary tree of V classes instead of V.
-    `predict` and `top_k` search a large tree, the most probable branches first; `predict_proba`
+    In a binary tree of V classes, training computes about ``log2(V)`` logits per sample instead of
+    V. `predict` and `top_k` search large trees, the most probable branches first; `predict_proba`
     computes the logits of all nodes.
 
     Examples
@@ -165,7 +164,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     (('0', '1', '2'), 0.97)
     """
 
-    _seen: Float64 | None  # `Adagrad` has these samples as `seen`
+    _seen: Float64 | None  # argument `seen` of `Adagrad`
     _columns: FeatureColumns | None  # features that the model has; None for all
 
     def __init__(
@@ -214,23 +213,24 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         ----------
         X : array_like or sparse (n, n_features)
         y : array_like (n,)
-            Classes. The name of an inner node of `tree`, and of no label, says that the class is
-            one of those below: its likelihood is the probability of reaching that node.
+            Classes. The name of an inner node of `tree`, unless a label has the same name, means
+            one of the classes below the node: its likelihood is the probability of reaching that
+            node.
         sample_weight : array_like (n,), optional
 
         Raises
         ------
         OptionError
-            When a parameter is out of its range.
+            If a parameter is out of range.
         InputError
-            When a class is not a label of the tree or has several codes in it, the builder takes
+            If a class is not a label of the tree or has more than one code, the builder takes
             running text, or the largest magnitude in X is above 2**62 or below 2**-62.
         """
         self._check_parameters()
         X, y, weight = self._validated(X, y, sample_weight, reset=True)
         tree = None if self.tree is None else as_tree(self.tree)
 
-        # Values of y may be names of nodes, which are no classes
+        # y may contain names of nodes, which are not classes
         classes = _without_nodes(tree, np.unique(y))
 
         # The tree and the weights of the previous call, or new ones
@@ -241,18 +241,18 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         else:
             X = self._start(X, y, weight, classes, tree)
 
-        # Adagrad trains here as `partial_fit` does
+        # Adagrad trains as in `partial_fit`, for more epochs
         targets, weight = self._weighted_targets(y, weight)
         self.C_ = self._choose_penalty(X, weight)
         solver = self._choose_solver(X)
         if solver == "adagrad":
             return self._train(X, targets, weight, self.epochs)
 
-        # The summed squares of features and of biases, from which `partial_fit` continues
+        # Summed squares of features and biases, from which `partial_fit` continues
         self._samples_seen = len(targets)
         self._seen = np.append(weight @ X**2, weight.sum())
 
-        # The optimum, by one of the other solvers
+        # Find the optimum with one of the other solvers
         if solver == "liblinear":
             seed = int(self._rng.integers(2**31))
             threshold = self.weight_threshold
@@ -278,7 +278,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         """Train on more samples, for one epoch of Adagrad.
 
         The first call builds the tree from its samples, which should represent the classes unless
-        `tree` is set. The penalty is that of a training set of as many samples as all calls had.
+        `tree` is set. The penalty is that for a training set of all samples so far.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def _build_tree(
         self, X: Samples, y: Int64, weight: Float64, names: list[str], seed: int
     ) -> Tree:
-        """Build the tree from samples whose classes are `names` of the numbers `y` (n,)."""
+        """Build the tree from samples with the classes `y` (n,), positions in `names`."""
         n_classes = len(names)
         method = self.builder
         options = self.builder_options or {}
@@ -415,7 +415,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return "lbfgs" if is_small else "adagrad"
 
     def _can_continue(self, X: Samples, classes: Array, tree: Tree | None) -> bool:
-        """Return whether there is a model that fits these samples."""
+        """Return whether the model has the features, the classes and the tree of this call."""
         if not hasattr(self, "_model") or not np.array_equal(classes, self.classes_):
             return False
         if tree is not None and keep_labels(tree, self.tree_.labels) != self.tree_:
@@ -449,7 +449,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return target[number], sample_weight * class_weight[number]
 
     def _target_counts(self, y: Array, sample_weight: Float64) -> Int64:
-        """Return the weights (V + N,) of the classes and of the nodes as counts."""
+        """Return the total weights (V + N,) of classes and nodes as integer counts."""
         n_targets = self.tree_.n_labels + self.tree_.n_nodes
         return class_counts(*self._weighted_targets(y, sample_weight), n_targets)
 
@@ -464,7 +464,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         if not others.size:
             return self.classes_, np.arange(n_classes)
 
-        # Values that are no classes are names of nodes
+        # Values that are not classes are names of nodes
         levels = Hierarchy(self.tree_)
         names = class_names(others, "class")
         if missing := [name for name in names if not levels.has_name(name)]:
@@ -533,10 +533,10 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return np.exp(self.predict_log_proba(X))
 
     def top_k(self, X: Any, k: int = 5) -> tuple[Array, Float64]:
-        """Return the k most probable classes of each sample, exactly, and their log-probabilities.
+        """Return the k most probable classes of each sample and their log-probabilities.
 
-        Arrays (n, min(k, V)); most probable first, ties by class order. Raises OptionError when
-        `k` is not a whole number, 1 or more.
+        The arrays (n, min(k, V)) are exact: most probable first, ties in class order. Raises
+        OptionError if `k` is not a whole number, 1 or more.
         """
         X = self._checked(X)
         best = self._model.top_k(X, min(checked_count("k", k), len(self.classes_)))
@@ -546,8 +546,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def nodes_(self) -> Array:
         """Names of inner nodes, including those with one child, an array of str (M,).
 
-        A node without a name is called by its number, "node 0" for the root. Samples may have the
-        other names in `y`, where the tree was given.
+        A node without a name is called by its number, "node 0" for the root. If `tree` was given,
+        `y` can contain the other names.
         """
         levels = Hierarchy(self.tree_)
         return np.array([levels.names[item] for item in levels.inner], str)
@@ -555,7 +555,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
     def predict_node_proba(self, X: Any) -> Float64:
         """Return the probabilities of `nodes_`, a float64 array (n, M).
 
-        That of a node is the sum over the classes below it.
+        The probability of a node is the sum over the classes below it.
         """
         X = self._checked(X)
         levels = Hierarchy(self.tree_)
@@ -570,8 +570,8 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         ----------
         X : array_like or sparse, shape (n, n_features)
         depth : int, optional
-            Depth of the answers, 0 for the root: the most probable node at that depth, or class
-            above it. By default the classes.
+            Return the most probable node at this depth (0 is the root), or a class above it
+            (default: the classes).
         confidence : float, optional
             Return the deepest node or class whose probability is at least this, down to `depth`; of
             several, the most probable. Above 0 and at most 1.
@@ -611,14 +611,14 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return np.asarray(self._by_class(self.bias_))
 
     def _by_class(self, values: Any) -> Any:
-        """Return values (R, ...) of the rows of a flat tree in the order of the classes."""
+        """Return values (R, ...) of the weight rows of a flat tree, in class order."""
         if self.tree_.n_nodes != 1 or len(self.tree_.child) != len(self.classes_):
             return values
         # (V,) row of each class
         row = np.argsort(~self._model.tree.child)
         if len(row) != 2:
             return values[row]
-        # The row of two children has the logit of the first
+        # The only row of a binary node has the logit of its first child
         return values * (1 if row[1] == 0 else -1)
 
     def _checked(self, X: Any) -> Samples:
@@ -630,7 +630,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
         return X if self._columns is None else self._columns.select(X)
 
     def _item_proba(self, X: Samples, levels: Hierarchy) -> Iterator[Float64]:
-        """Yield the probabilities (b, I) of all items of the hierarchy, for b samples at a time."""
+        """Yield the probabilities (b, I) of all items of the hierarchy, for batches of samples."""
         for _, log_prob in self._model.log_prob(X):
             yield levels.probabilities(np.exp(log_prob[:, self._label_class]))
 

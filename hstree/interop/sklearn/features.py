@@ -18,13 +18,13 @@ Samples = Any
 ACCEPTED = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C"}
 #: Largest magnitude of a feature whose products do not overflow in float32.
 LARGEST = 2.0**62
-#: Maximum number of weights with which features absent from a sparse X have weights, too.
+#: Maximum number of weights of a model that includes features absent from a sparse X.
 SMALL_TABLE = 1 << 20
-#: Elements of the tables of logits and edges that a prediction holds at a time.
+#: Maximum number of elements of the tables of logits and edges in a prediction.
 TABLE_LIMIT = 1 << 22
-#: Columns per stored number from which on a product first drops the empty columns.
+#: Minimum columns per stored number for which a product first drops the empty columns.
 COLUMNS_PER_NUMBER = 64
-#: Weights per stored number of X up to which a product first sorts the weights by feature.
+#: Maximum weights per stored number of X for which a product first sorts them by feature.
 WEIGHTS_PER_NUMBER = 64
 
 
@@ -43,7 +43,7 @@ def largest_magnitude(X: Samples) -> float:
 
 
 def check_not_too_large(X: Samples) -> None:
-    """Refuse X where sums of its products with weights may overflow in float32."""
+    """Raise InputError if sums of products of X with weights may overflow in float32."""
     if (largest := largest_magnitude(X)) > LARGEST:
         raise InputError(
             f"X has a value of magnitude {largest:.3g}; up to {LARGEST:.1g} is accepted: scale the "
@@ -70,9 +70,9 @@ def checked_weights(sample_weight: Any, n_samples: int) -> Float64:
 
 
 def without_empty_columns(X: Any) -> tuple[Any, Int32]:
-    """Return a CSR array without its empty columns, and the numbers of the other columns.
+    """Return a CSR array without its empty columns, and the indices of the other columns.
 
-    One column remains where all are empty. Indices are int32, as liblinear takes them.
+    One column remains if all are empty. Indices are int32, as liblinear requires.
     """
     columns, indices = touched_rows(X.indices, X.shape[1])
     if not len(columns):
@@ -83,7 +83,7 @@ def without_empty_columns(X: Any) -> tuple[Any, Int32]:
 
 
 def spread_columns(X: Any, features: Integer, n_features: int) -> Any:
-    """Return a CSR array (n, K) with its columns as the columns `features` of `n_features`."""
+    """Move the columns of a CSR array (n, K) to the columns `features` of `n_features`."""
     content = X.data, features[X.indices], X.indptr
     return scipy.sparse.csr_array(content, shape=(X.shape[0], n_features))
 
@@ -120,16 +120,16 @@ class FeatureColumns:
 
     @classmethod
     def create_if_wide(cls, X: Samples, n_classes: int) -> Self | None:
-        """Return the columns for a training X; None if it is dense or small, or half full."""
+        """Return the columns for a training X; None if it is dense, small or at least half full."""
         if not is_sparse(X) or X.shape[1] * n_classes <= SMALL_TABLE:
             return None
         columns = cls(X)
         return columns if 2 * columns.width < X.shape[1] else None
 
     def add(self, X: Any) -> None:
-        """Give columns to the features that occur in X and have none.
+        """Add columns for the features of X that have none.
 
-        The width is doubled when it is too small, so that it seldom changes.
+        The width doubles when it is too small, so that it rarely changes.
         """
         new = np.unique(X.indices[self.column[X.indices] < 0])
         self.column[new] = np.arange(self.n_used, self.n_used + len(new))
@@ -194,8 +194,8 @@ def node_logits(
 ) -> Float64:
     """Return the logits at all rows of nodes, for pairs (n,) of a sparse sample and a node.
 
-    Node n has the rows from ``row_start[n]`` on of the sparse weights (R, n_features). Logits are
-    in the order of the pairs, those of a pair adjacent.
+    In the sparse weights (R, n_features), the rows of node n start at ``row_start[n]``. Logits are
+    in the order of the pairs; those of a pair are adjacent.
     """
     start = offsets(np.diff(row_start)[node])
     logits = np.empty(start[-1])

@@ -9,12 +9,12 @@ import numpy as np
 from hstree._text import brief
 from hstree.errors import InputError
 
-#: Types of a sample's labels, beside arrays and Series.
+#: Types of a sample's labels, in addition to arrays and Series.
 _LISTS = (list, tuple, set, frozenset)
 
 
 def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
-    """Return the lists of labels in `y`; None if it is a table of numbers or has classes.
+    """Return the lists of labels in `y`; None for a table of numbers or one class per sample.
 
     `y` may be a Series, a DataFrame with one column, an array or a list of lists. If
     `may_be_table`, a list of lists of equal length without text is a table. Raises InputError if
@@ -24,7 +24,7 @@ def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
     if hasattr(y, "columns") and len(y.columns) == 1:
         rows = y[y.columns[0]].to_list()
     elif hasattr(y, "to_list"):
-        rows = y.to_list()  # of a Series of pandas or polars
+        rows = y.to_list()  # a Series of pandas or polars
     elif isinstance(y, np.ndarray) and y.dtype == object and y.shape in ((len(y),), (len(y), 1)):
         rows = y.ravel().tolist()
     if not isinstance(rows, list | tuple):
@@ -48,11 +48,11 @@ def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
 def distinct_labels(lists: list[Any]) -> list[Any]:
     """Return the distinct labels in lists, ascending.
 
-    Raises InputError, which names the sample, when they are not all text or all numbers.
+    Raises InputError, with the sample, if they are neither all text nor all numbers.
     """
     try:
         return sorted(set(chain.from_iterable(lists)))
-    except TypeError as error:  # of labels without a hash or an order
+    except TypeError as error:  # labels without a hash or an order
         pairs = [(sample, label) for sample, labels in enumerate(lists) for label in labels]
         kind = str if any(isinstance(label, str) for _, label in pairs) else Real
         sample, wrong = next(pair for pair in pairs if not isinstance(pair[1], kind))

@@ -1,8 +1,9 @@
 """Nodes of a probabilistic label tree: their training, their sparse weights, and the search.
 
-Each edge of the tree has a logistic model of whether a label below it holds, given that a label
-below its node does; the root has one of whether any label holds. The probability of a label is the
-product of the probabilities on its path, and the highest over its paths where it has several.
+Each edge of the tree has a logistic model of whether a sample has a label below the edge, given
+that it has one below the node. The root has a model of whether a sample has any label. The
+probability of a label is the product of the probabilities on its path. If it has more than one
+path, the highest counts.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from hstree.layers.top_k import BeamEntries, best_first_search, most_probable
 from hstree.tree import Tree
 from hstree.tree.codes import Codes
 
-#: Number of a solver in liblinear: logistic regression by dual coordinate descent.
+#: Solver number in liblinear: dual coordinate descent for logistic regression.
 DUAL_LOGISTIC = 7
 #: Maximum number of rounds of liblinear.
 MAX_ROUNDS = 100
@@ -38,15 +39,15 @@ MAX_ROUNDS = 100
 BIAS_FEATURE = 0.3
 #: Groups of nodes per job, so that all jobs end at about the same time.
 GROUPS_PER_JOB = 8
-#: Maximum number of edges with which all nodes are scored, instead of searched.
+#: Maximum number of edges of a tree whose nodes are all scored, instead of searched.
 MAX_SCORED_EDGES = 1 << 15
-#: Fraction of this number above which a search is used with a threshold, which ends it early.
+#: With a threshold, which ends a search early, trees above this fraction of it are searched.
 EARLIER_WITH_THRESHOLD = 1 / 32
-#: Maximum number of labels of a sample that are found one by one, with a pass over all labels each.
+#: Maximum number of labels per sample that are found one by one, each in a pass over all labels.
 MAX_PASSES = 10
 #: Samples of a prediction that are scored or searched together.
 BATCH = 1024
-#: Scores of all nodes that are computed together: their arrays stay in the cache.
+#: Maximum number of scores computed together, so that their arrays stay in the cache.
 SCORES = 1 << 18
 
 
@@ -88,7 +89,7 @@ def fit_nodes(
             solved[number] = group
             task.advance(len(group))
 
-    # In the order of nodes, not in that in which jobs ended
+    # Sort by node, since jobs end in any order
     weights, biases = zip(
         *(node for number in sorted(solved) for node in solved[number]), strict=True
     )
@@ -117,9 +118,9 @@ def node_problems(tree: Tree, Y: Any) -> Iterator[LabelProblem]:
 def _solve(
     X: Samples, largest: Array, objective: Objective, group: list[LabelProblem]
 ) -> list[tuple[Any, Float64]]:
-    """Return the weights (k, n_features), CSR, and the biases (k,) of some nodes' children.
+    """Train the children of some nodes: return weights (k, n_features), CSR, and biases (k,).
 
-    Weights that move no logit are not kept.
+    Weights that change no logit by more than the threshold are dropped.
     """
     solved = []
     for samples, positives in group:
@@ -169,14 +170,14 @@ def dual_logistic(
     Returns
     -------
     weights : float64 array (k, n_features)
-        Of the classes, ascending; of two classes those of the second alone.
+        Weights of the classes, ascending; of two classes, only those of the second.
     biases : float64 array (k,)
 
     Notes
     -----
     `LogisticRegression(solver="liblinear")` calls the same function, with checks that take as long
-    as the training of a small node: with it, fitting a label tree takes 1.8 times as long on Bibtex
-    and 3.2 times as long with 1,000 classes.
+    as training a small node: with it, fitting a label tree takes 1.8 times as long on Bibtex and
+    3.2 times as long with 1,000 classes.
     """
     liblinear.set_verbosity_wrap(0)
     table, _ = liblinear.train_wrap(
@@ -202,7 +203,7 @@ def dual_logistic(
 
 
 class LabelNodes(NamedTuple):
-    """A tree with a sparse logistic model for each edge, and one for the root at the end."""
+    """Tree with a sparse logistic model per edge; the last model is that of the root."""
 
     tree: Tree
     weight: Any  #: CSR array (E + 1, n_features)
@@ -236,10 +237,10 @@ class LabelNodes(NamedTuple):
             yield samples, label_log_prob
 
     def search(self, X: Samples, k: int, threshold: float = 0.0) -> Any:
-        """Return the probabilities of the k most probable labels from a threshold on.
+        """Return the probabilities of the k most probable labels, if at least `threshold`.
 
-        Exactly, as a CSR array (n, V) in which the labels of a sample descend in probability. The
-        first of equally probable labels are taken.
+        The result is exact, a CSR array (n, V) with the labels of each sample by descending
+        probability. The first of equally probable labels are returned.
         """
         k = min(k, self.tree.n_labels)
         with np.errstate(divide="ignore"):

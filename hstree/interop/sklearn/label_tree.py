@@ -1,4 +1,4 @@
-"""Multi-label classifier: a probabilistic label tree, as a scikit-learn estimator."""
+"""scikit-learn classifier for multi-label data: a probabilistic label tree."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -46,7 +46,7 @@ from hstree.interop.sklearn.label_tree_files import (
 from hstree.tree import Tree, as_tree
 from hstree.tree.names import class_names
 
-#: Largest number of elements of a table of label vectors that is not projected.
+#: Maximum number of elements of a table of label vectors that is not projected.
 UNPROJECTED_ELEMENTS = 1 << 20
 
 #: Parameters that are not checked by their annotations.
@@ -54,11 +54,11 @@ UNCHECKED = frozenset({"builder_options", "tree", "random_state", "n_jobs"})
 
 
 class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Multi-label linear classifier through a probabilistic label tree.
+    """Multi-label linear classifier with a probabilistic label tree.
 
-    Each node has a logistic model of each child: whether a label below the child holds, given that
-    a label below the node does. It is trained on the samples with a label below the node. The
-    probability of a label is the product of the probabilities on its path [1]_.
+    Each node has a logistic model per child: whether a sample has a label below the child, given
+    that it has one below the node. The model is trained on the samples with a label below the node.
+    The probability of a label is the product of the probabilities on its path [1]_.
 
     Parameters
     ----------
@@ -70,41 +70,41 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         Options of the builder. By default kmeans has an `arity` of 10 and `max_leaves` of 100, so
         that up to 100 labels are all under the root.
     tree : Tree, str or path, optional
-        The tree or its file, instead of a builder. Its labels name the classes: "0" to "V - 1"
-        where `y` is an array. Other labels are pruned.
+        The tree or its file, instead of a builder. Its labels name the classes: "0" to "V - 1" if
+        `y` is an array. Other labels are pruned.
     C : float or "auto", default "auto"
-        Inverse strength of the penalty, as in `LogisticRegression`, of a node that all n samples
-        reach; ``C * sqrt(n / m)`` for a node that m samples reach. "auto" is 10 where each sample
-        has one label, else 3.
+        Inverse strength of the penalty, as in `LogisticRegression`, for a node that all n samples
+        reach; ``C * sqrt(n / m)`` for a node that m samples reach. "auto" is 10 if each sample has
+        one label, else 3.
     scaling : {"auto", "tfidf", "unit", "none"}, default "auto"
         "unit" scales each sample to length one. "tfidf" weights features by their inverse document
         frequency first. "none" divides all samples by one number, their root mean squared length.
-        "auto" is "tfidf" for a training X of whole numbers from 0 to 2**24 with a feature that over
-        a quarter of the samples have, as texts with stop words. It is "unit" for other numbers that
-        are 0 or more, else "none".
+        "auto" is "tfidf" if the training X has whole numbers from 0 to 2**24 and one feature occurs
+        in over a quarter of the samples, as in texts with stop words. It is "unit" for other
+        numbers that are 0 or more, else "none".
     tol : float, default 0.3
         Tolerance of liblinear's dual coordinate descent, which solves each model in at most 100
         rounds.
     weight_threshold : float, default 0.15
-        Weights that move the logit of no training sample by more than this are not kept.
+        Weights that change the logit of no training sample by more than this are dropped.
     threshold : float, default 0.5
-        `predict` returns the labels of at least this probability.
+        Minimum probability of the labels that `predict` returns.
     random_state : int, RandomState or None, default 0
         Random seed of the builder, unless its options have one, and of liblinear.
     n_jobs : int, optional
-        Number of processes in which nodes are trained; -1 for all cores. By default 1, or that of
-        the active ``joblib.parallel_config``.
+        Number of processes that train nodes; -1 for all cores (default: 1, or that of the active
+        ``joblib.parallel_config``).
 
     Attributes
     ----------
     classes_ : array (V,)
-        Numbers or names of the columns of `y`, or the labels in its lists; the classes where `y`
-        has one class per sample.
+        Numbers or names of the columns of `y`, or the labels in its lists; the classes if `y` has
+        one class per sample.
     tree_ : Tree
         Its labels name the classes, whole numbers by their digits.
     weight_ : CSR array of float32 (E + 1, n_features)
-        Weights of the edges' models, in the order of ``tree_.child``, and last those of the model
-        at the root, of whether any label holds.
+        Weights of the edges' models, in the order of ``tree_.child``. The last row is the root's
+        model of whether a sample has any label.
     bias_ : float array (E + 1,)
     C_ : float
         Inverse strength of the penalty.
@@ -112,14 +112,14 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         Factors of the features.
     n_features_in_ : int
     feature_names_in_ : array of str (n_features,)
-        Where X has names.
+        Feature names, if X has them.
     words_ : array of str (n_features,) or None
-        Words that the features count, after `hstree classify` on files of fastText.
+        Words that the features count, if `hstree classify` read fastText files.
 
     Notes
     -----
-    Where a label has several codes in the tree, its most probable path counts. Samples without a
-    label train the root's model alone. Labels without a sample have probability 0.
+    If a label has more than one code in the tree, its most probable path counts. Samples without a
+    label train only the root's model. Labels without a sample have probability 0.
 
     References
     ----------
@@ -169,17 +169,17 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         ----------
         X : array_like or sparse (n, n_features)
         y : array_like or sparse (n, V), or array_like (n,)
-            An indicator of the labels, 0 or 1, whose columns have names in a DataFrame; a list of
-            labels per sample, such as ``[["a", "b"], ["c"]]`` or a column of lists; or one class
-            per sample. A list of lists of numbers that are all of one length is an indicator.
+            An indicator of the labels, 0 or 1, with column names in a DataFrame; a list of labels
+            per sample, such as ``[["a", "b"], ["c"]]`` or a column of lists; or one class per
+            sample. A list of equally long lists of numbers is an indicator.
 
         Raises
         ------
         OptionError
-            When a parameter is out of its range.
+            If a parameter is out of range.
         InputError
-            For other numbers in `y`, when no sample has a label, or when a column of `y` is not a
-            label of the tree.
+            If `y` has other numbers, no sample has a label, or a column of `y` is not a label of
+            the tree.
         """
         self._check_parameters()
         self.words_: Array | None = None
@@ -196,7 +196,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         X = canonical_csr(X)
         self.scale_, self._has_unit_length = fit_scale(X, self.scaling)
         X = scale_samples(X, self.scale_, self._has_unit_length)
-        # Time and memory follow the features that occur; the others have no weight
+        # Train only on the features that occur; the others have no weight
         n_features = X.shape[1]
         X, features = without_empty_columns(X)
 
@@ -254,8 +254,8 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         """Build the tree from the labels' samples, which are scaled already."""
 
         def vectors() -> Array:
-            # (V, d) sums of the labels' samples; where they are many, the smaller table of samples
-            # and of sums is projected
+            # (V, d) sums of the labels' samples. If they are large, the smaller table, of samples
+            # or of sums, is projected
             samples = Y.T.astype(X.dtype)
             n_elements = len(names) * X.shape[1]
             if n_elements <= UNPROJECTED_ELEMENTS:
@@ -283,12 +283,12 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         ----------
         X : array_like or sparse (n, n_features)
         k : int, optional
-            Return the k most probable labels alone, exactly, ties by label.
+            Return only the k most probable labels; exact, ties in label order.
 
         Returns
         -------
         array (n, V), or CSR array (n, V) with `k`
-            Where `y` had one class per sample, an array without `k` is scaled to a sum of one.
+            If `y` had one class per sample, each row sums to one without `k`.
         """
         X = self._checked(X)
         if k is not None:
@@ -301,11 +301,11 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         return result
 
     def predict(self, X: Any) -> Any:
-        """Return the labels whose probability is `threshold` or more, as an indicator (n, V).
+        """Return the labels with at least the probability `threshold`, in the form of `y`.
 
-        It is sparse where the training `y` was. Where that had lists of labels, such lists, the
-        most probable label first. Where it had one class per sample, the most probable class of
-        each sample, an array (n,).
+        For an indicator, an indicator (n, V), sparse if `y` was. For lists, lists of labels, the
+        most probable first. For one class per sample, the most probable class of each sample, an
+        array (n,).
         """
         X = self._checked(X)
         if self._is_single:
@@ -319,10 +319,10 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
         return labels if self._is_sparse else labels.toarray()
 
     def top_k(self, X: Any, k: int = 5) -> tuple[Array, Float64]:
-        """Return the k most probable labels of each sample, exactly, and their log-probabilities.
+        """Return the k most probable labels of each sample and their log-probabilities.
 
-        Arrays (n, min(k, V)); most probable first, ties by label. Raises OptionError when `k` is
-        not a whole number, 1 or more.
+        The arrays (n, min(k, V)) are exact: most probable first, ties in label order. Raises
+        OptionError if `k` is not a whole number, 1 or more.
         """
         best = self.predict_proba(X, checked_count("k", k))
         shape = best.shape[0], -1
@@ -333,7 +333,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the fraction of the samples whose class, or whose set of labels, is predicted.
 
-        Raises InputError when `y` is not of the form that `fit` had, or weights are not numbers.
+        Raises InputError if `y` is not in the form of the training `y`, or weights are not numbers.
         """
         predicted = self.predict(X)
         if sample_weight is not None:
@@ -348,18 +348,18 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
                     f"y has lists for {len(lists):,} samples, but X has {len(predicted):,}; give a "
                     "list for each"
                 )
-            distinct_labels(lists)  # refuses values that are no labels
+            distinct_labels(lists)  # refuses values that are not labels
             y = np.ones(len(lists), bool)
             pairs = zip(predicted, lists, strict=True)
             predicted = np.array([set(guess) == set(labels) for guess, labels in pairs])
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _checked(self, X: Any) -> Any:
-        """Return X as the model takes it."""
+        """Return X as scaled samples, a CSR array of float32."""
         check_is_fitted(self, "_model")
         X = canonical_csr(validate_data(self, X, reset=False, **ACCEPTED))
         X = scale_samples(X, self.scale_, self._has_unit_length)
-        return X.astype(np.float32)  # as the weights are: twice as fast as float64
+        return X.astype(np.float32)  # type of the weights; twice as fast as float64
 
     @property
     def weight_(self) -> Any:
@@ -374,10 +374,10 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
     # Files.
 
     def save(self, folder: Folder) -> None:
-        """Write the fitted classifier as a folder, without pickles; `load` is the inverse.
+        """Write the fitted classifier to a folder, without pickles; `load` reads it.
 
         The folder has ``config.json``, ``tree.json`` and ``weights.safetensors``, replaced
-        together. Raises TypeError when classes are neither texts nor numbers.
+        together. Raises TypeError if classes are neither text nor numbers.
         """
         check_is_fitted(self, "_model")
         plain = bool | int | float | str | None
@@ -406,7 +406,7 @@ class ProbabilisticLabelTreeClassifier(ClassifierMixin, BaseEstimator):  # type:
 
     @classmethod
     def load(cls, folder: Folder) -> Self:
-        """Read a classifier that `save` wrote; FileFormatError when the folder does not hold it."""
+        """Read a classifier that `save` wrote; raise FileFormatError if the folder has none."""
         tree, tensors, fields = read_folder(folder)
         try:
             config = msgspec.convert(fields, Config)

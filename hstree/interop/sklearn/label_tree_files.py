@@ -34,7 +34,7 @@ class Config(msgspec.Struct):
     """Content of ``config.json``: a classifier without its tree and arrays."""
 
     parameters: dict[str, Any]
-    classes: list[str | int | float | bool] | None  # None for columns by their numbers
+    classes: list[str | int | float | bool] | None  # None if columns have no names
     feature_names: list[str] | None
     has_unit_length: bool
     sparse: bool
@@ -46,7 +46,7 @@ class Config(msgspec.Struct):
 
 
 def write_folder(folder: Folder, tree: Tree, tensors: dict[str, Array], config: Config) -> None:
-    """Write the files of a classifier, replaced together."""
+    """Write the files of a classifier; all are replaced together."""
     content = tensors_to_bytes(tensors)
     fields = {"format": FORMAT, "version": VERSION, **msgspec.structs.asdict(config)}
     fields |= _hashes(tree, content)
@@ -59,7 +59,7 @@ def write_folder(folder: Folder, tree: Tree, tensors: dict[str, Array], config: 
 def read_folder(folder: Folder) -> tuple[Tree, dict[str, Array], dict[str, Any]]:
     """Return the tree, the tensors and the fields of the configuration of a saved classifier.
 
-    Their hashes are those that the configuration names, so that the tensors are as they were saved.
+    Raises FileFormatError if their hashes differ from those in the configuration.
     """
     fields = read_json(current_file(folder, CONFIG), dict[str, Any], _REMEDY)
     name = fields.get("format")

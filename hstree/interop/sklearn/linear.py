@@ -31,17 +31,17 @@ from hstree.tree import Codes, Tree
 from hstree.tree.paths import Decisions, path_decisions
 from hstree.tree.weight_rows import edge_mass
 
-#: Number of products of a sparse X with weights in memory at a time.
+#: Maximum number of products of a sparse X with weights in memory at a time.
 PRODUCTS = 1 << 20
-#: Samples of a node from which on its decisions are one matrix product.
+#: Minimum number of samples of a node whose decisions are one matrix product.
 BLOCK = 64
 #: Samples of a prediction that are searched together.
 SEARCHED_TOGETHER = 2048
-#: A search ends without an answer once it has scored this fraction of the edges, plus a minimum.
+#: A search stops without a result after scoring this fraction of the edges plus `LEAST_PATIENCE`.
 PATIENCE = 1 / 8
-#: This minimum: a number of edges that every search may score.
+#: Number of edges that every search may score.
 LEAST_PATIENCE = 64
-#: Edges of the smallest tree that is searched; in smaller ones scoring all labels is faster.
+#: Minimum number of edges of a tree that is searched; for fewer, scoring all labels is faster.
 LEAST_EDGES = 1024
 
 
@@ -68,15 +68,14 @@ class LinearTree:
         Whether X is sparse.
     dtype : dtype
     fit_intercept : bool
-        Without it, biases are zero and stay so.
+        If False, biases stay zero.
 
     Attributes
     ----------
     bias : float array (R,)
     weight : CSR array or float array (R, n_features)
-        CSR where most weights are zero, as at the start; `make_dense` makes an array of it. The
-        memory of this array is in the order of the features for a sparse X, so that the weights of
-        a feature are adjacent.
+        CSR if most weights are zero, as initially; `make_dense` converts it to an array. In this
+        array, the weights of a feature are adjacent in memory for a sparse X.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class LinearTree:
         return table
 
     def make_dense(self) -> None:
-        """Make an array of sparse weights."""
+        """Convert sparse weights to a dense array."""
         if is_sparse(self.weight):
             self.weight = self.weight.toarray(order="F" if self.sparse else "C")
 
@@ -123,7 +122,7 @@ class LinearTree:
         return slice(*self.tree.row_start[node : node + 2].tolist())
 
     def widen(self, n_features: int) -> None:
-        """Add features up to this number, with weights of zero; the model is for a sparse X."""
+        """Add features up to this number, with zero weights, to a model for a sparse X."""
         if is_sparse(self.weight):
             self.weight.resize((len(self.bias), n_features))
         else:
@@ -133,7 +132,7 @@ class LinearTree:
         """Return the strength of the penalty of each node (N,), 1 at the root.
 
         It is the square root of the fraction of the samples that reach the node. Samples that stop
-        at a node reach it; those that stop at the root, which train nothing, are left out.
+        at a node reach it; those that stop at the root train nothing and are not counted.
         """
         tree = self.tree
         mass = edge_mass(tree, self.counts)
@@ -173,8 +172,8 @@ class LinearTree:
     def top_k(self, X: Samples, k: int) -> BatchTopK:
         """Return the k most probable labels of each sample; k is from 1 to V.
 
-        Large trees are searched. Where a search is long or not certain, and in small trees, all
-        labels are sorted; ties are in their order.
+        Large trees are searched. If a search is long or not certain, and in small trees, all labels
+        are sorted. Ties are in label order.
         """
         n = X.shape[0]
         n_edges = len(self.tree.child)
@@ -214,7 +213,7 @@ class LinearTree:
     # Losses of targets.
 
     def converted(self, X: Samples) -> Samples:
-        """Return X in the form for training: CSR if `table` is made for it, otherwise dense."""
+        """Return X as training needs it: CSR if the model is for a sparse X, otherwise dense."""
         if self.sparse:
             return scipy.sparse.csr_array(X)
         return X.toarray() if is_sparse(X) else X

@@ -2,13 +2,13 @@
 
 The objective is that of scikit-learn's `LogisticRegression`: ``C`` times the weighted sum of the
 negative log-likelihoods, plus half the squared norm of the weights; biases are not penalised. A
-node that a fraction s of the samples reaches has ``C / sqrt(s)`` instead of C. Every label has
-one code, so that the weights of a node occur in its own decisions only. The objective is thus a sum
-of convex problems, one per node over the samples that pass it. L-BFGS solves each by itself.
+node that a fraction s of the samples reaches has ``C / sqrt(s)`` instead of C. Every label has one
+code, so that the weights of a node occur in its own decisions only. The objective is thus a sum of
+convex problems, one per node over the samples that pass it. L-BFGS solves each separately.
 
 For many classes, liblinear's dual coordinate descent trains each child of a node against its
-siblings, as a logistic regression of its own, and the softmax of their logits is the node's. Only
-the weights that move the logit of some sample are kept.
+siblings by a separate logistic regression. The probabilities of a node are the softmax of their
+logits. Weights that change the logit of no sample are dropped.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,9 +37,9 @@ from hstree.layers import arithmetic
 
 #: Tolerance of liblinear.
 TOLERANCE = 0.3
-#: Least number of groups of nodes; a job solves a group at a time.
+#: Minimum number of groups of nodes; a job solves one group at a time.
 GROUPS = 64
-#: Least number of groups per job, so that all jobs end at about the same time.
+#: Minimum number of groups per job, so that all jobs end at about the same time.
 GROUPS_PER_JOB = 8
 
 
@@ -74,7 +74,7 @@ def solve(
     max_iter: int,
     n_jobs: int | None,
 ) -> tuple[list[float], bool]:
-    """Move the weights to the optimum by L-BFGS, in place, from their present values.
+    """Optimise the weights in place by L-BFGS, from their present values.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def solve(
     C : float
     tol : float
         A problem is solved when no element of its gradient, divided by its C times the weight of
-        its samples, is larger.
+        its samples, exceeds this.
     max_iter : int
         Maximum number of iterations for each problem.
     n_jobs : int, optional
@@ -96,8 +96,8 @@ def solve(
     Returns
     -------
     curve : list of float
-        Objective after each iteration, divided by ``C`` times the weight of the samples. A node
-        that has ended keeps its last value.
+        Objective after each iteration, divided by ``C`` times the weight of the samples. After its
+        last iteration, a node keeps its value.
     is_converged : bool
         Whether all problems were solved.
     """
@@ -117,7 +117,7 @@ def solve(
         is_converged = is_converged and optimum.is_converged
 
     curve = np.zeros(max(map(len, objectives.values()), default=0))
-    # In the order of nodes, not in that in which jobs ended: the rounding of sums depends on it
+    # Jobs end in any order; sort by node, since the rounding of sums depends on the order
     for node in sorted(objectives):
         values = objectives[node]
         curve[: len(values)] += fractions[node] * np.array(values)
@@ -137,8 +137,8 @@ def solve_by_child(
 ) -> None:
     """Train each child of a node against its siblings by liblinear; targets and weights are (n,).
 
-    The model becomes sparse: it keeps the weights that move the logit of some sample by more than
-    `threshold`, as float32.
+    The model becomes sparse. It keeps, as float32, the weights that change the logit of some sample
+    by more than `threshold`.
     """
     X = scipy.sparse.csr_array(X)
     largest = abs(X).max(axis=0).toarray().ravel()
@@ -209,7 +209,7 @@ def _optima(
 ) -> list[Optimum]:
     """Solve the problems of some nodes by L-BFGS.
 
-    BLAS has one thread for any number of jobs, since the rounding of its sums depends on threads.
+    BLAS uses one thread, since the rounding of its sums depends on the number of threads.
     """
     with threadpool_limits(1):
         return [_optimum(X, problem, fit_intercept, tol, max_iter) for problem in problems]
@@ -227,7 +227,7 @@ def _optimum(
         jac=True,
         method="L-BFGS-B",
         callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
-        # A small decrease of the objective ends it only within rounding, as in scikit-learn
+        # `ftol` is within rounding, as in scikit-learn, so that `gtol` decides
         options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": 50},
     )
     weight, bias = node.unpack(result.x)
@@ -297,7 +297,7 @@ def _optima_by_child(
                 samples, y, problem.weight, problem.C, TOLERANCE, seed, fit_intercept
             )
             if len(present) == 2:
-                # liblinear has weights of the second class; a binary node has those of the first
+                # liblinear gives weights of the second class; a binary node has those of the first
                 weights = np.vstack([-weights, weights])
                 biases = np.r_[-biases, biases]
             chosen = present[: len(bias)]

@@ -1,4 +1,4 @@
-"""Triton kernels of `hstree.interop.torch.gpu`: a program follows one code, or searches once."""
+"""Triton kernels of `hstree.interop.torch.gpu`: a program follows one code or does one search."""
 
 import triton
 from triton import language as tl
@@ -6,7 +6,7 @@ from triton import language as tl
 
 @triton.jit
 def _log1p(x):
-    """Return ``log(1 + x)``, with all digits for small x too."""
+    """Return ``log(1 + x)``, accurate for small x too."""
     u = 1 + x
     return tl.where(u == 1, x, tl.log(u) * (x / tl.where(u == 1, 1, u - 1)))
 
@@ -122,8 +122,8 @@ def backward(
 ):
     """Add the gradients of the weight rows of code c, and write that of its hidden vector.
 
-    `position` is that of each weight row in the gradients, `grad_log_prob` the gradient of the loss
-    with respect to the log-probability of each code.
+    `position` is the position of each weight row in the gradients, `grad_log_prob` the gradient of
+    the loss with respect to the log-probability of each code.
     """
     c = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, columns)
@@ -224,7 +224,7 @@ def search(weight, bias, hidden, child, labels, log_prob, is_exact, dim, k, beam
         label_keys = _pack_keys(both, 0x7FFFFFFF - ~to)
         best = _largest(best, tl.where(is_child & (to < 0), label_keys, least))
         last = tl.max(tl.where(position == k - 1, best, least), 0)
-        # Nodes that are less probable than the last of the labels cannot lead to better ones
+        # Nodes less probable than the last of the labels cannot lead to better labels
         node_keys = tl.where(is_child & (to >= 0), _pack_keys(both, to), least)
         node_keys = tl.where((node_keys >> 32) < (last >> 32), least, node_keys)
         node_keys = tl.sort(node_keys, descending=True)

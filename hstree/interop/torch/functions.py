@@ -32,7 +32,7 @@ from hstree.kernels import NARROW
 #: Logits of wide nodes that are kept for the gradient. A batch with more of them is computed in
 #: blocks of this size, and computed again for the gradient.
 BLOCK = 1 << 24
-#: Numbers that are gathered at a time from the weights and from the hidden vectors.
+#: Maximum number of elements gathered at a time from the weights and from the hidden vectors.
 GATHERED = 1 << 19
 
 
@@ -125,7 +125,7 @@ def narrow_pairs(decisions: Decisions) -> Pairs:
 
 def wide_nodes(decisions: Decisions) -> WideNodes:
     """Return the wide nodes of sorted decisions; their blocks have up to `BLOCK` logits."""
-    # (S,) of each node: its first row, and its decisions, which are a slice
+    # (S,) first row of each node, and number of its decisions, which are a slice
     row, count = torch.unique_consecutive(decisions.row, return_counts=True)
     start = offsets(count)[:-1]
     width = decisions.width[start]
@@ -245,7 +245,7 @@ def pair_gradients(
 
 
 def item_start(item: Tensor, n_items: int) -> Tensor:
-    """Return the offsets (N + 1,) of the items in ascending ones."""
+    """Return the offsets (N + 1,) of each item in `item` (P,), which ascends."""
     return torch.searchsorted(item, torch.arange(n_items + 1, device=item.device))
 
 
@@ -361,7 +361,7 @@ def gradients(
     n_rows = len(weight)
     pairs = layout.pairs
 
-    # Narrow nodes, by pairs; where there are no others, sparse gradients are complete
+    # Narrow nodes, by pairs; if there are no others, sparse gradients are complete
     pair_loss_weight = loss_weight[layout.narrow_position].index_select(0, pairs.decision)
     error = (pair_error * pair_loss_weight).to(weight.dtype)
     rows, pair_weight, pair_bias, grad_hidden = pair_gradients(inputs, pairs.item, pairs.row, error)

@@ -2,8 +2,8 @@
 
 A program follows one code from the root to its label, or searches the tree for one hidden vector.
 The operators of `functions` and `probabilities` launch tens to thousands of kernels, which takes
-longer than their arithmetic. Torch's builds for CUDA include Triton. The operators compute where it
-is missing, and at nodes that are wide enough for matrix products.
+longer than their arithmetic. Torch's builds for CUDA include Triton. The operators are used without
+Triton, and for nodes that are wide enough for matrix products.
 """
 
 import math
@@ -23,7 +23,7 @@ except ImportError:  # triton
 
 #: Maximum number of children of a node; matrix products are faster for more.
 WIDEST = 1 << 12
-#: Numbers of the weight rows that a program reads at a time.
+#: Number of elements of weight rows that a program reads at a time.
 BLOCK = 1 << 12
 #: Nodes of a level that a search of a binary tree keeps; also the maximum number of labels that a
 #: search returns.
@@ -42,9 +42,9 @@ def _has_kernels(weight: Tensor) -> bool:
 
 
 def can_fuse(index: TreeIndex, weight: Tensor) -> bool:
-    """Return whether the kernels compute a tree's codes.
+    """Return whether the kernels can compute the codes of a tree.
 
-    Not in the transforms of ``torch.func``, nor where sums have to be in a fixed order.
+    They cannot in the transforms of ``torch.func``, nor if sums must be in a fixed order.
     """
     return (
         _has_kernels(weight)
@@ -70,7 +70,7 @@ def fused_log_prob(index: TreeIndex, inputs: Inputs, item: Tensor, code: Tensor)
 
 
 def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
-    """Return whether the kernels search a tree: one code per label, and binary or shallow."""
+    """Return whether the kernels can search a tree: one code per label, and binary or shallow."""
     is_shallow = index.n_levels <= LEVELS and index.widest <= WIDEST
     return (
         _has_kernels(weight)
@@ -84,9 +84,9 @@ def can_search(index: TreeIndex, weight: Tensor, k: int) -> bool:
 def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the k most probable labels (N, k), log-probabilities (N, k), and which are exact (N,).
 
-    The search of a binary tree follows the `BEAM` most probable nodes of each level. That of a tree
-    with wider nodes follows up to `NODES`, each the most probable found so far. Labels are exact
-    where no node that was left out is as probable as the last of them.
+    The search of a binary tree follows the `BEAM` most probable nodes of each level. The search of
+    a tree with wider nodes follows up to `NODES` nodes, each the most probable found so far. Labels
+    are exact if no omitted node is as probable as the last of them.
     """
     weight = inputs.weight.contiguous()
     bias = inputs.bias.contiguous()
@@ -105,7 +105,7 @@ def search(index: TreeIndex, inputs: Inputs, k: int) -> tuple[Tensor, Tensor, Te
             kernels.search[(n,)](*arrays, weight.shape[1], k, BEAM)
         else:
             edges = index.child_start, index.child, index.edge_row, index.edge_width
-            # Logits of some items at a time, in memory that all blocks use
+            # Logits of a block of items, in memory that all blocks use
             step = SCORES // index.widest
             logits = log_prob.new_empty(min(n, step), index.widest)
             sizes = index.widest, k, NODES, BEAM, *_shape(weight)

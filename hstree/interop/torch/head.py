@@ -1,4 +1,4 @@
-"""Base of the output layers: parameters of fixed shapes, and checks of the input."""
+"""Base class of the output layers: checks of parameters and input."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from hstree.interop.torch.index import is_jit_tracing
 
 
 class Head(nn.Module):
-    """Base of the output layers, whose parameters keep their shapes.
+    """Output layer that checks the shapes of its parameters and its input.
 
     Attributes
     ----------
     parameter_shapes : dict
         Shape of each parameter, by its name.
     rows_are : str
-        What the rows of the parameters are, for error messages.
+        Description of the parameters' rows, for error messages.
     """
 
     parameter_shapes: dict[str, tuple[int, ...]]
@@ -27,9 +27,9 @@ class Head(nn.Module):
     weight: nn.Parameter
 
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
-        """Register a parameter; InputError if a parameter of the layer has another shape.
+        """Register a parameter; raise InputError if its shape is not that of the layer.
 
-        Assignments, ``load_state_dict(assign=True)`` and tied weights call it, too.
+        Assignments, ``load_state_dict(assign=True)`` and tied weights also call it.
         """
         # FSDP keeps flat shards in place of parameters between calls
         is_shard = getattr(param, "_fsdp_flattened", False)
@@ -38,19 +38,19 @@ class Head(nn.Module):
         super().register_parameter(name, param)
 
     def _check_shape(self, name: str, param: Tensor | None) -> None:
-        """Raise InputError if a parameter has another shape than the layer's."""
+        """Raise InputError if the shape of a parameter is not that of the layer."""
         if param is None or not are_equal(param.shape, self.parameter_shapes[name]):
             raise InputError(self._wrong_shape(name, param))
 
     def _wrong_shape(self, name: str, param: Tensor | None) -> str:
-        """Return the error message for a parameter of another shape."""
+        """Return the error message for a parameter with a wrong shape."""
         is_now = "is None" if param is None else f"has the shape {tuple(param.shape)}"
         return f"{name} {is_now}; it must have {self.parameter_shapes[name]}, since {self.rows_are}"
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
     ) -> None:
-        """Load as every module does, unless a parameter has another shape."""
+        """Load parameters as ``nn.Module`` does, unless one has a wrong shape."""
         for name, expected in self.parameter_shapes.items():
             values = state_dict.get(prefix + name)
             if torch.is_tensor(values) and tuple(values.shape) != expected:
@@ -61,8 +61,8 @@ class Head(nn.Module):
     def _as_rows(self, input: Tensor) -> Tensor:
         """Return hidden vectors (..., d) as (N, d), in the dtype of the weights.
 
-        Raises InputError when their length is another, or when the weights have been replaced by
-        others of another shape.
+        Raises InputError if their length is not d, or if the weights were replaced by weights with
+        another shape.
         """
         for name in self.parameter_shapes:
             self._check_shape(name, getattr(self, name))

@@ -42,15 +42,15 @@ class LMHead(nn.Module):
     def __init__(self, layer: HierarchicalSoftmax) -> None:
         super().__init__()
         self.layer = layer
-        #: Whether the model computes its loss alone.
+        #: Whether the model computes only its loss, without logits.
         self.skips_logits = False
-        #: Hidden vectors and logits of the model's call, until it takes them.
+        #: Hidden vectors and logits of the current call of the model.
         self.hidden: Any = None
         self.logits: Any = None
 
     @property
     def weight(self) -> nn.Parameter:
-        """Weight rows of the tree, whose type and device some architectures look up."""
+        """Weight rows of the tree; some architectures read their type and device."""
         return self.layer.weight
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class LMHead(nn.Module):
         shift_labels: Tensor | None = None,
         **_: Any,
     ) -> Tensor:
-        """Return the loss of the hidden vectors of this call, from the paths of their targets.
+        """Return the loss of the hidden vectors of this call, from the paths to their targets.
 
         The arguments are those of ``ForCausalLMLoss`` of transformers. `logits` are not used.
         """
@@ -96,7 +96,7 @@ class LMHead(nn.Module):
 class TreeHeadMixin(_Model):  # type: ignore[misc]
     """Mixin that replaces the output layer of a causal language model with a tree.
 
-    It precedes the class of an architecture, and replaces ``lm_head`` by an `LMHead`::
+    List it before the class of an architecture. It replaces ``lm_head`` by an `LMHead`::
 
         class TreeLlama(TreeHeadMixin, LlamaForCausalLM):
             pass
@@ -111,13 +111,13 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
 
     Notes
     -----
-    If `labels` are given, the loss is computed from the paths of the targets, and the logits are
+    If `labels` are given, the loss is computed from the paths to the targets, and the logits are
     None in training mode. In evaluation mode and without `labels`, the logits are the exact
     log-probabilities of all tokens, without the scale or bound that an architecture applies to
     logits; their ``softmax`` is the distribution.
 
-    `save_pretrained` writes the tree beside the weights, and `from_pretrained` reads it. Weights
-    that were learned with another tree are refused. From a folder without a tree, such as that of a
+    `save_pretrained` writes the tree with the weights, and `from_pretrained` reads it. Weights that
+    were learned with another tree are refused. From a folder without a tree, such as that of a
     pretrained model, `from_pretrained` reads all weights except those of the output layer, and
     `tree` must be given.
     """
@@ -174,7 +174,7 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
             super()._init_weights(module)
 
     def resize_token_embeddings(self, new_num_tokens: int | None = None, **options: Any) -> Any:
-        """Return the input embedding; OptionError for another number of tokens."""
+        """Return the input embedding; raise OptionError for another number of tokens."""
         if new_num_tokens is not None:
             raise OptionError(
                 "the number of tokens is that of the tree; give lm_head.layer.grow(tree) a tree of "
@@ -185,7 +185,7 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
     def save_pretrained(
         self, save_directory: str | os.PathLike[str], is_main_process: bool = True, **options: Any
     ) -> None:
-        """Save the tree beside the weights and the configuration."""
+        """Save the tree with the weights and the configuration."""
         if is_main_process:
             folder = Path(save_directory)
             folder.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ class TreeHeadMixin(_Model):  # type: ignore[misc]
         tree: Tree | str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> Self:
-        """Load a model from a folder or the hub, by default with the tree in it."""
+        """Load a model from a folder or the hub, by default with its tree."""
         from transformers.utils import cached_file
 
         if tree is None and name is not None:

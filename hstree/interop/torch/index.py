@@ -39,8 +39,8 @@ def is_jit_tracing() -> bool:
 def is_traced() -> bool:
     """Return whether operators are recorded or transformed.
 
-    Values must then not decide what follows. True in ``torch.export``, in ``torch.jit.trace`` and
-    the ONNX exporter that is built on it, in ``make_fx``, and in `vmap` and `jvp` of
+    Control flow must then not depend on values. True in ``torch.export``, in ``torch.jit.trace``
+    and the ONNX exporter that is built on it, in ``make_fx``, and in `vmap` and `jvp` of
     ``torch.func``; not in ``torch.compile``, which breaks its graph instead. The results of a
     search, a draw or a loop would be recorded as constants, for all later inputs. Layers then
     compute all labels, in shapes that do not depend on values, or raise (`refuse_traced`).
@@ -59,7 +59,7 @@ def is_traced() -> bool:
 def is_traced_by_onnx() -> bool:
     """Return whether an ONNX exporter records operators.
 
-    It lacks some operators and writes others differently.
+    The exporter lacks some operators and writes others differently.
     """
     is_recorded = is_traced() and not torch.compiler.is_dynamo_compiling()
     return is_recorded and torch.onnx.is_in_onnx_export()
@@ -84,7 +84,7 @@ def not_compiled(function: _F) -> _F:
 
 
 def split_rows(rows: Tensor, size: int) -> tuple[Tensor, ...]:
-    """Split rows into parts of up to `size`; into one part where operators are recorded."""
+    """Split rows into parts of up to `size`; into one part if operators are recorded."""
     return (rows,) if is_traced() else torch.split(rows, max(1, size))
 
 
@@ -132,7 +132,7 @@ def ranges(first: Tensor, start: Tensor, segment: Tensor) -> Tensor:
 def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
     """Return the log-sum-exp of every segment of values (P, ...), along the first axis.
 
-    It is differentiable. `segment` (P,) is that of each; none of the `n_segments` is empty.
+    It is differentiable. `segment` (P,) is the segment of each value; no segment is empty.
     """
     shape = (n_segments, *values.shape[1:])
     spread = segment.reshape(-1, *[1] * (values.ndim - 1)).expand_as(values)
@@ -144,7 +144,7 @@ def log_sum_exp(values: Tensor, segment: Tensor, n_segments: int) -> Tensor:
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """Return half-precision values as float32, others as they are: sums and logs need it."""
+    """Return half-precision values as float32, for sums and logarithms; others unchanged."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
@@ -175,7 +175,7 @@ class Decisions(NamedTuple):
 def index_tensor(
     values: ArrayLike, device: torch.device, dtype: torch.dtype = torch.int64
 ) -> Tensor:
-    """Copy integers to a device, as a tensor that autograd may keep, in inference mode too."""
+    """Copy integers to a device, as a tensor that autograd can save, also in inference mode."""
     with torch.inference_mode(False):
         return torch.tensor(np.asarray(values), dtype=dtype, device=device)
 
@@ -183,9 +183,9 @@ def index_tensor(
 class TreeIndex:
     """Arrays of a tree as index tensors, under the same names.
 
-    `codes` are kept where the tree has more than `CACHE_LIMIT` decisions. Targets are the labels,
-    and the nodes if `codes` has them. `widest` is the largest number of children of a node,
-    `n_levels` the largest number of decisions on the path to a label; 0 where there is no node.
+    `codes` are kept if the tree has more than `CACHE_LIMIT` decisions. Targets are the labels, and
+    the nodes if `codes` has them. `widest` is the largest number of children of a node, `n_levels`
+    the largest number of decisions on the path to a label; 0 if there is no node.
     """
 
     def __init__(self, codes: Codes, device: torch.device) -> None:
@@ -201,7 +201,7 @@ class TreeIndex:
         self.edge_width = index_tensor(tree.edge_width, device)
         self.child_start = index_tensor(tree.child_start, device)
         self.child = index_tensor(tree.child, device)
-        # The codes of all labels, where they are few enough; else each batch walks up the tree
+        # The codes of all labels, if they are few enough; otherwise each batch walks up the tree
         self._label_start = index_tensor(codes.label_start, device)
         self.has_all_codes = codes.n_decisions <= CACHE_LIMIT
         self._host_codes = None if self.has_all_codes else codes

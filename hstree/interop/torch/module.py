@@ -38,11 +38,11 @@ from hstree.tree.codes import Codes
 from hstree.tree.hierarchy import Hierarchy
 from hstree.tree.weight_rows import unigram_bias
 
-#: Elements of the (N, E) table of all edges that `top_k` and `predict` hold at a time.
+#: Maximum number of elements of the (N, E) table of all edges in `top_k` and `predict`.
 TABLE_LIMIT = 1 << 26
 #: Types of tensors that NumPy searches.
 NUMPY_DTYPES = (torch.float32, torch.float64)
-#: End of the key of the tree's hash in a `state_dict`, which torch chooses.
+#: End, chosen by torch, of the key of the tree's hash in a `state_dict`.
 HASH_KEY = "_extra_state"
 
 
@@ -181,11 +181,11 @@ class TreeLayer(Head):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *more: Any
     ) -> None:
-        """Load as every module does; refuse weights that were learned with another tree."""
+        """Load parameters as ``nn.Module`` does; refuse weights learned with another tree."""
         _, missing, _, errors = more
         key = prefix + HASH_KEY
         if key in state_dict:
-            # Before any weight is copied
+            # Check before any weight is copied
             try:
                 self.set_extra_state(state_dict[key])
             except InputError as error:
@@ -364,7 +364,7 @@ class HierarchicalSoftmax(TreeLayer):
         tree = as_tree(tree)
         rows = carried_rows(self.tree, tree)
         new_rows, old_rows, minus = (torch.from_numpy(index) for index in rows)
-        # A binary node has one row: where a wide node became one, the difference of two rows
+        # A binary node has one row: if the node was wide, the difference of two rows
         is_difference = minus >= 0
         new = type(self)(
             tree,
@@ -418,7 +418,7 @@ class HierarchicalSoftmax(TreeLayer):
         return Hierarchy(self.tree)
 
     def __dir__(self) -> list[str]:
-        """Leave out `levels`, which refuses several codes: torch.jit.trace looks up all names."""
+        """Omit `levels` if it would raise an error: torch.jit.trace looks up all names."""
         names: list[str] = super().__dir__()  # type: ignore[no-untyped-call]
         if not self.tree.has_single_codes:
             names.remove("levels")
@@ -579,7 +579,7 @@ def largest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if not is_traced():
         return _largest(log_prob, k)
     if is_traced_by_onnx():
-        # it has no stable sort, and its TopK takes the first of equal values
+        # ONNX has no stable sort, and its TopK takes the first of equal values
         values, labels = log_prob.topk(k)
     else:
         values, labels = log_prob.sort(descending=True, stable=True)

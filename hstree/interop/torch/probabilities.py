@@ -138,10 +138,10 @@ class AllLabels:
         """Return the log-probabilities (E + 1, N) of reaching the root and the end of each edge."""
         refuse_large(hidden)
         logits = at_least_float32(torch.addmm(bias[:, None], weight, hidden.T))
-        # (slots, N) of the root, the first children of all binary nodes, the second, the groups
+        # (slots, N): the root, first children of binary nodes, their second children, the groups
         binary = logits.index_select(0, self._binary_row)
         parts = [logits.new_zeros(1, logits.shape[1]), _log_sigmoid(binary), _log_sigmoid(-binary)]
-        if self._group_rows:  # which use row R as padding
+        if self._group_rows:  # the groups use row R as padding
             logits = torch.cat([logits, logits.new_full((1, logits.shape[1]), -torch.inf)])
         parts += [torch.log_softmax(logits[rows], 1).flatten(0, 1) for rows in self._group_rows]
         # (edges, N) of each edge, then of the path to each edge, one level after another. Not in
@@ -190,14 +190,14 @@ def _slots(tree: TreeArrays) -> tuple[Int64, list[Int64], Int64]:
 
 @not_compiled
 def sample(index: TreeIndex, inputs: Inputs, generator: torch.Generator | None) -> Tensor:
-    """Draw one label for each hidden vector (N, d), int64 (N,), all a level at a time.
+    """Draw one label for each hidden vector (N, d), int64 (N,), level by level.
 
-    A label with several codes is drawn with the sum of their probabilities.
+    A label with more than one code is drawn with the sum of their probabilities.
     """
     hidden = inputs.hidden
     refuse_large(hidden)
     label = torch.zeros(len(hidden), dtype=torch.int64, device=hidden.device)
-    # (items,) batch item and current node of those that have not arrived at a label
+    # (items,) batch item and current node of items that have not reached a label
     item = torch.arange(len(label) if index.widest else 0, device=hidden.device)
     node = torch.zeros_like(item)
     while len(item):

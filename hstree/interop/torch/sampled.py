@@ -33,10 +33,10 @@ Reduction: TypeAlias = Literal["mean", "sum", "none"]
 
 
 class _Noise(NamedTuple):
-    """Labels drawn, and the logs of the expected numbers of draws of them and of the targets."""
+    """Drawn labels, and the logs of the expected draw counts of these labels and of the targets."""
 
-    labels: Tensor  # int64, (k,) where the batch shares them, else (N, k)
-    log_expected: Tensor  # of this shape
+    labels: Tensor  # int64, (k,) if the batch shares them, else (N, k)
+    log_expected: Tensor  # same shape as `labels`
     log_expected_target: Tensor  # (N,)
 
 
@@ -184,7 +184,7 @@ class _SampledLayer(Head):
         return torch.where(is_scored, losses, 0)
 
     def _sampled(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the losses (N,) against labels drawn, times the weights of classes."""
+        """Return the losses (N,) against drawn labels, times the weights of classes."""
         noise = self._draw(hidden, target)
         target_logits, sample_logits = self._candidates(hidden, target, noise.labels)
         return self._objective(
@@ -208,7 +208,7 @@ class _SampledLayer(Head):
         rows = torch.cat([target, labels.flatten()])
         vectors = embedding(rows, self.weight, sparse=self.sparse)
         target_logits = torch.linalg.vecdot(hidden, vectors[:n])
-        # The same samples for all items (k,), or some for each (N, k)
+        # The same samples for all items (k,), or k for each item (N, k)
         if labels.ndim == 1:
             sample_logits = hidden @ vectors[n:].T
         else:
@@ -261,7 +261,7 @@ class SampledSoftmax(_SampledLayer):
     samples : int, default 100
         k, the number of labels drawn per batch, or per item if a tree proposes them.
     proposal : "log-uniform", float array (V,) or HierarchicalSoftmax, default "log-uniform"
-        What labels are drawn from: Zipf's law, for ids in the order of frequency; the unigram
+        Distribution of the drawn labels: Zipf's law, for ids in the order of frequency; the unigram
         distribution of counts; or the distribution of a tree's layer given the hidden vector.
     bias : bool, default True
         Whether labels have biases. Initially, they are the log-probabilities of the proposal, or of
@@ -331,7 +331,7 @@ class SampledSoftmax(_SampledLayer):
 
 
 class NCE(_SampledLayer):
-    """Flat softmax trained to distinguish each target from labels drawn, one by one.
+    """Flat softmax trained to distinguish each target from drawn labels, one by one.
 
     The parameters and attributes are those of `SampledSoftmax`, except `label_smoothing`, which is
     not defined for this loss.

@@ -37,10 +37,10 @@ Group: TypeAlias = "distributed.ProcessGroup | None"
 def node_owners(tree: Tree, counts: Integer | None, n_owners: int) -> Int64:
     """Return the process (N,) that holds each node, -1 for the nodes at the top that all hold.
 
-    A node is at the top if what is below it has more than 1 / (`PIECES` `n_owners`) of all
-    weight rows, or of the rows that targets with these counts compute. The sub-trees that
-    remain go, largest first, to the process with the least inner product of the two fractions that
-    it has and those of the sub-tree, so that its load complements that of the sub-tree.
+    A node is at the top if the sub-tree below it has more than 1 / (`PIECES` `n_owners`) of all
+    weight rows, or of the rows that targets with these counts compute. The remaining sub-trees go,
+    largest first, to the process with the least inner product of its own two fractions and those of
+    the sub-tree, so that its load complements that of the sub-tree.
     """
     if tree.n_nodes == 0:
         return np.empty(0, np.int64)
@@ -150,7 +150,7 @@ class ShardedHierarchicalSoftmax(TreeLayer):
         digest = hashlib.sha256(f"{tree_hash(self.tree)} {self.in_features}".encode())
         digest.update(self._owner.tobytes())
         digest.update(b"" if counts is None else np.asarray(counts, np.int64).tobytes())
-        # All numbers are equal where the largest is the smallest; 7 bytes fit into int64
+        # All numbers are equal if the largest is the smallest; 7 bytes fit into int64
         number = int.from_bytes(digest.digest()[:7], "little")
         largest = torch.tensor([number, -number], device=self.weight.device)
         distributed.all_reduce(largest, distributed.ReduceOp.MAX, self.group)
@@ -273,7 +273,7 @@ def _target_log_prob(
     inputs = inputs._replace(hidden=torch.cat([hidden, visiting]))
     log_prob = code_log_prob(inputs, computed, n_codes + len(received_target))
 
-    # Log-probabilities of received codes go back to where these came from, in the same order
+    # Log-probabilities of received codes go back to their sources, in the same order
     code_owner = _last_of_codes(received_owner, received.code, len(received_target))
     is_here = code_owner == rank
     source = torch.repeat_interleave(n_received)[received_target[is_here]]
@@ -328,8 +328,8 @@ def _exchange(values: Tensor, route: _Route) -> Tensor:
 class _Averaged(torch.autograd.Function):
     """A parameter whose gradient is the mean over processes.
 
-    Gradients of the first rows, which all processes hold, are summed over them; those of the others
-    have come to the process that holds the row.
+    Gradients of the first rows, which all processes hold, are summed over them; the others have
+    been sent to the process that holds the row.
     """
 
     @staticmethod

@@ -1,8 +1,8 @@
-"""The contract of networks: what they are called with, what they return, and their state.
+"""Contract of networks: their arguments, results and states.
 
 A network is called as ``network(ids, state)`` with label ids (S, L) of S parallel streams, and the
-state that it returned for the tokens before them, or None. It returns the hidden vectors (S, L, d)
-that predict the token after each, and a state: a tensor, a tuple of states, or None.
+state that it returned for the tokens before them, or None. It returns hidden vectors (S, L, d),
+each of which predicts the next token, and a state: a tensor, a tuple of states, or None.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hstree.models.torch.session import find_memory_error
 
 
 def call_network(model: Any, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
-    """Return the hidden vectors and the state from the network of a model.
+    """Call the network of a model; return the hidden vectors and the state.
 
-    Raises OptionError if the network raises or returns other shapes, and TrainingError if memory is
+    Raises OptionError if the network fails or returns wrong shapes, and TrainingError if memory is
     not sufficient.
     """
     name = model.network_name
@@ -44,9 +44,9 @@ def call_network(model: Any, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
 
 @torch.no_grad()
 def first_state(model: Any, streams: int) -> Any:
-    """Check what the network of a model returns for some streams; return its state after them.
+    """Check the results of a model's network for some streams; return the state after them.
 
-    Raises OptionError, in one line, where it has other shapes, moves to another device, is not
+    Raises OptionError if shapes are wrong, or if the network moves to another device, is not
     deterministic in evaluation mode, or sees the tokens that it predicts.
     """
     name = model.network_name
@@ -59,7 +59,7 @@ def first_state(model: Any, streams: int) -> Any:
     if hidden.device.type != device.type:
         raise refusal(name, f"returns a tensor on {hidden.device}, not on {device}")
 
-    # Again, and with other tokens at the end of the streams
+    # Call it again, then with other tokens at the end of the streams
     again, _ = call_network(model, ids, None)
     if not torch.equal(again.nan_to_num(), hidden.nan_to_num()):
         raise refusal(name, "returns other numbers for the same ids in evaluation mode")
@@ -75,7 +75,7 @@ def first_state(model: Any, streams: int) -> Any:
 
 
 def refusal(name: str, problem: str) -> OptionError:
-    """Return the error of a network that does not do what a network must."""
+    """Return the error for a network that breaks the contract."""
     remedy = (
         "forward(ids (S, L), state or None) must return (hidden (S, L, dim), state or None), see "
         "docs/torch-compare.md"
@@ -84,7 +84,7 @@ def refusal(name: str, problem: str) -> OptionError:
 
 
 def check_state(name: str, state: Any, later: Any) -> None:
-    """Raise OptionError if the state of a network has other shapes after a later call."""
+    """Raise OptionError if the shapes in a network's state change in a later call."""
     if [s.shape for s in flat_state(later)] != [s.shape for s in flat_state(state)]:
         raise refusal(name, "returns a state whose shapes change from call to call")
 
@@ -100,7 +100,7 @@ def flat_state(state: Any) -> list[Any]:
 
 
 def map_state(function: Callable[[Tensor], Tensor], state: Any) -> Any:
-    """Return a state with a function of each of its tensors."""
+    """Apply a function to each tensor of a state."""
     if isinstance(state, tuple | list):
         return tuple(map_state(function, part) for part in state)
     return None if state is None else function(state)

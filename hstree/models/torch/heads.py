@@ -1,12 +1,13 @@
-"""Output layers of networks, by the names of the layers of `hstree.layers`.
+"""Output layers of networks, with the names of the layers in `hstree.layers`.
 
 Another package adds one through the entry-point group ``hstree.heads``::
 
     [project.entry-points."hstree.heads"]
     smoothed = "their_package.heads:SmoothedHead"
 
-Its class is a subclass of `TorchHead`. It is the form of the layer of that name; without one, it is
-a candidate by itself, and the keyword-only parameters of its constructor are its options.
+The class is a subclass of `TorchHead`. It is the PyTorch form of the layer with that name. If there
+is no such layer, it is a candidate of its own, and the keyword-only parameters of its constructor
+are its options.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from hstree.interop.torch.module import TABLE_LIMIT, largest
 from hstree.layers.dense import log_unigram
 from hstree.layers.registry import HEADS_GROUP, LayerSpec
 
-#: Number of logits of a batch from which on the flat softmax computes its loss in chunks. Below
-#: it, the cross entropy of all logits is two to three times as fast on a CPU.
+#: Minimum number of logits in a batch for which the flat softmax computes its loss in chunks. For
+#: fewer, the cross entropy of all logits is two to three times as fast on a CPU.
 CHUNKED_LOGITS = 1 << 29
 
 
 class TorchHead(nn.Module):
     """Distribution over V labels for hidden vectors of length d, and its training loss.
 
-    A subclass defines `loss` and `log_prob`. It is made as ``Head(spec, dim, counts)``.
+    Subclasses define `loss` and `log_prob`. They are created as ``Head(spec, dim, counts)``.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class TorchHead(nn.Module):
         The output layer with its options.
     dim : int
     counts : int array (V,)
-        Training counts, whose unigram distribution the untrained head should be.
+        Training counts. The untrained head should be their unigram distribution.
     """
 
     options: ClassVar[frozenset[str]] = frozenset()
@@ -83,7 +84,7 @@ class TorchHead(nn.Module):
 
 
 class TreeHead(TorchHead):
-    """The hierarchical softmax over a tree."""
+    """Hierarchical softmax over a tree."""
 
     prefix = "node_"
 
@@ -93,7 +94,7 @@ class TreeHead(TorchHead):
         self.n_labels = self.layer.n_classes
 
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the mean nll."""
+        """Return the mean negative log-likelihood."""
         loss: Tensor = self.layer(hidden, target).loss
         return loss
 
@@ -102,12 +103,12 @@ class TreeHead(TorchHead):
         return self.layer.log_prob(hidden)
 
     def nll(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the nll from the decisions on the paths to the targets."""
+        """Compute the negative log-likelihoods from the decisions on the paths to the targets."""
         output: Tensor = self.layer(hidden, target).output
         return -output
 
     def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Return the most probable labels, which a search of the tree finds."""
+        """Search the tree for the most probable labels."""
         return self.layer.top_k(hidden, k)
 
     def sample(self, hidden: Tensor, generator: torch.Generator) -> Tensor:
@@ -116,7 +117,7 @@ class TreeHead(TorchHead):
 
 
 class FlatHead(TorchHead):
-    """The flat softmax, with biases that start at the unigram distribution."""
+    """Flat softmax, initially the unigram distribution."""
 
     prefix = ""
 
@@ -127,7 +128,7 @@ class FlatHead(TorchHead):
         self.bias = nn.Parameter(torch.from_numpy(log_unigram(counts)).float())
 
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the mean cross entropy, of many logits in chunks where torch can."""
+        """Return the mean cross entropy; many logits are computed in chunks if torch can."""
         in_chunks = getattr(functional, "linear_cross_entropy", None)
         if in_chunks is not None and len(hidden) * self.n_labels >= CHUNKED_LOGITS:
             options = nn.LinearCrossEntropyOptions()
@@ -143,7 +144,7 @@ class FlatHead(TorchHead):
 
 
 class SampledHead(TorchHead):
-    """Sampled softmax, whose labels of noise are drawn by their counts."""
+    """Sampled softmax, with noise labels drawn by their counts."""
 
     prefix = ""
     options = frozenset(["samples"])
@@ -157,7 +158,7 @@ class SampledHead(TorchHead):
         self.layer = self.kind(self.n_labels, dim, samples=samples, proposal=mass, sparse=True)
 
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the mean loss against labels that are drawn."""
+        """Return the mean loss against drawn noise labels."""
         loss: Tensor = self.layer(hidden, target)
         return loss
 
@@ -168,7 +169,7 @@ class SampledHead(TorchHead):
 
 
 class NCEHead(SampledHead):
-    """Noise-contrastive estimation, whose labels of noise are drawn by their counts."""
+    """Noise-contrastive estimation, with noise labels drawn by their counts."""
 
     kind = NCE
 
@@ -188,7 +189,7 @@ class AdaptiveHead(TorchHead):
         rank[order] = np.arange(n)
         self.register_buffer("rank", torch.from_numpy(rank))
 
-        # Each cluster has vectors of a factor fewer dimensions than the one before
+        # The dimension of the vectors falls by a factor from each cluster to the next
         factor = spec.options["factor"]
         cutoffs = sorted({n // 50, n // 5} - {0}) or [max(1, n // 2)]
         if spec.options["cutoffs"] != "auto":
@@ -201,7 +202,7 @@ class AdaptiveHead(TorchHead):
         self.layer = nn.AdaptiveLogSoftmaxWithLoss(
             dim, n, cutoffs, div_value=factor, head_bias=True
         )
-        # The frequent labels and the clusters start at their part of the counts
+        # The frequent labels and the clusters start at their fraction of the counts
         mass = np.maximum(counts[order], 0.5)
         clusters = [part.sum() for part in np.split(mass, cutoffs)[1:]]
         start = log_unigram(np.concatenate([mass[: cutoffs[0]], clusters]))
@@ -210,7 +211,7 @@ class AdaptiveHead(TorchHead):
             self.layer.head.bias.copy_(torch.from_numpy(start))
 
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the mean nll."""
+        """Return the mean negative log-likelihood."""
         loss: Tensor = self.layer(hidden, self.rank[target]).loss
         return loss
 
@@ -219,7 +220,7 @@ class AdaptiveHead(TorchHead):
         return self.layer.log_prob(hidden)[:, self.rank]
 
     def nll(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Return the nll from the cluster of each target."""
+        """Compute the negative log-likelihoods from the cluster of each target."""
         output: Tensor = self.layer(hidden, self.rank[target]).output
         return -output
 
@@ -246,14 +247,14 @@ HEADS = Registry(
 
 
 def new_head(spec: LayerSpec, dim: int, counts: Array | None = None) -> TorchHead:
-    """Return an untrained head, the unigram distribution of counts (V,), by default the spec's."""
+    """Return an untrained head, the unigram distribution of counts (V,) (default: the spec's)."""
     counts = spec.vocabulary.counts if counts is None else counts
     make: Any = check_head(spec)
     return cast(TorchHead, make(spec, dim, counts, **(spec.options if spec.kind.is_head else {})))
 
 
 def check_head(spec: LayerSpec) -> type[TorchHead]:
-    """Return the class of the head of an output layer; OptionError if it has no torch form."""
+    """Return the head class of an output layer; raise OptionError if it has no torch form."""
     name = spec.kind.name
     if name not in HEADS:
         raise OptionError(

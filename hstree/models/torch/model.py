@@ -1,7 +1,7 @@
-"""Base of the models whose hidden vectors a PyTorch network computes.
+"""Base class of the models with a PyTorch network and an output layer.
 
-A saved model is a folder as that of other models (`hstree.layers.saved`), with the tensors of the
-network as ``network.NAME``.
+A saved model is a folder like that of other models (`hstree.layers.saved`). It has the tensors of
+the network as ``network.NAME``.
 """
 
 from __future__ import annotations
@@ -59,17 +59,16 @@ from hstree.training.scoring import BATCH
 from hstree.training.trainer import History
 from hstree.tree import Tree
 
-#: Tokens of a batch by default, on a CPU and on a GPU.
+#: Default number of tokens in a batch, on a CPU and on a GPU.
 CPU_BATCH = 512
 GPU_BATCH = 4096
-#: Number of tokens before a token on which its score depends, where a network has a state, which
-#: forgets earlier ones.
+#: Number of earlier tokens on which a score depends, if the network has a state.
 STATE_REACH = 1 << 16
 
 
 @dataclass(eq=False)
 class TorchModel(BaseModel):
-    """Base of the models whose hidden vectors a PyTorch network computes.
+    """Base class of the models with a PyTorch network and an output layer.
 
     Parameters
     ----------
@@ -142,13 +141,13 @@ class TorchModel(BaseModel):
 
     @abstractmethod
     def make_network(self) -> nn.Module:
-        """Return an untrained network; its draws are from torch's generator."""
+        """Return an untrained network, drawn with torch's global random generator."""
 
     @classmethod
     def check_layer(cls, spec: LayerSpec, dim: int) -> None:
         """Raise OptionError if an output layer has no PyTorch form."""
         check_head(spec)
-        # The form of a layer has the options of the layer
+        # The PyTorch form of a layer has the options of the layer
         if not spec.kind.is_head:
             super().check_layer(spec, dim)
 
@@ -190,7 +189,7 @@ class TorchModel(BaseModel):
         return self._new_head()
 
     def _new_head(self, counts: Array | None = None) -> TorchHead:
-        """Return an untrained head, the unigram distribution of counts (V,)."""
+        """Return an untrained head with the unigram distribution of counts (V,)."""
         with torch_session(self.torch_device):
             torch.manual_seed(self.random_state)
             return new_head(self.spec, self.dim, counts).to(self.torch_device)
@@ -221,11 +220,11 @@ class TorchModel(BaseModel):
         return getattr(self, "network", self.name)
 
     def take_over(self, saved: Saved) -> None:
-        """Take over the tensors of a folder; FileFormatError when they do not fit the options.
+        """Load the tensors of a folder; raise FileFormatError if they do not fit the options.
 
-        A model that was trained on another device is used on the CPU where there is none.
+        If this machine lacks the device of the training run, the model uses the CPU.
         """
-        # The claimed sizes may be far beyond those of the file
+        # The sizes in the options may far exceed those in the file
         if sum(tensor.size for tensor in saved.tensors.values()) < self.dim * len(self.spec.labels):
             problem = f"has too few weights for {self.dim} dimensions"
             raise FileFormatError(f"{saved.folder} {problem}; train the model again")
@@ -293,7 +292,7 @@ class TorchModel(BaseModel):
         return StreamBatches(text, max(1, size // self.length), self.length)
 
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
-        """Continue to train, one batch after the other, so that the speed can be measured."""
+        """Train on one batch at a time, so that the speed can be measured."""
         batches = self._streams(self.reencode(corpus))
         with torch_session(self.torch_device), errors_in_one_line():
             trainer = NetworkTrainer(self, batches.streams)
@@ -324,7 +323,7 @@ class TorchModel(BaseModel):
                 yield self.head.nll(hidden, targets).double().cpu().numpy(), oov
 
     def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
-        """Yield the hidden vectors (B, d) and the targets (B,) of a text, some at a time."""
+        """Yield the hidden vectors (B, d) and the targets (B,) of a text, batch by batch."""
         for hidden, targets, _ in self._hidden(self.reencode(corpus)):
             yield hidden.cpu().numpy(), targets.cpu().numpy()
 
@@ -371,7 +370,7 @@ class TorchModel(BaseModel):
         """Return the hidden vectors (B, d) after contexts."""
         rows = self._context_ids(contexts)
         hidden = torch.empty(len(rows), self.dim, device=self.torch_device)
-        # Contexts of one length are read together
+        # Contexts of the same length are read together
         for length in {len(row) for row in rows}:
             positions = [i for i, row in enumerate(rows) if len(row) == length]
             ids = torch.tensor([rows[i] for i in positions], device=self.torch_device)

@@ -1,4 +1,4 @@
-"""The networks of hstree, a GRU and a transformer, and the models that train them."""
+"""Networks of hstree, a GRU and a transformer, and the models that train them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hstree.tree import Tree
 
 Dropout = Annotated[float, Meta(ge=0, lt=1)]
 Layers = Annotated[int, Meta(ge=1, le=64)]
-#: Standard deviation of the starting word vectors.
+#: Standard deviation of the initial word vectors.
 EMBEDDING_SCALE = 0.1
-#: Wavelengths of rotary positions reach this many tokens.
+#: Base of the wavelengths of rotary positions.
 ROTARY_BASE = 10_000.0
 
 
@@ -115,8 +115,8 @@ class Transformer(TorchModel):
 class TransformerNetwork(nn.Module):
     """Word vectors, then causal pre-norm transformer blocks (Vaswani et al. 2017).
 
-    Positions are rotary (Su et al. 2021) or learned. It has no state: a token sees those before it
-    in the same call.
+    Positions are rotary (Su et al. 2021) or learned. The network has no state: a token sees only
+    earlier tokens of the same call.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class TransformerNetwork(nn.Module):
 
 
 class Block(nn.Module):
-    """Causal self-attention and a layer of four times the width, each with a residual."""
+    """Causal self-attention and a feed-forward layer of width 4 d, each with a residual."""
 
     def __init__(self, dim: int, heads: int, dropout: float, *, rotary: bool) -> None:
         super().__init__()
@@ -201,6 +201,6 @@ def rotated(vectors: Tensor) -> Tensor:
 
 @torch.no_grad()
 def draw_word_vectors(vectors: Tensor, words: Sequence[str]) -> None:
-    """Draw the starting vectors (V, d) of words, which do not depend on the order of the words."""
+    """Draw initial word vectors (V, d) that do not depend on the order of the words."""
     nn.init.normal_(vectors, std=EMBEDDING_SCALE)
     vectors.copy_(torch.from_numpy(in_sorted_order(words, vectors.numpy())))

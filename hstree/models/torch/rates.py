@@ -1,4 +1,4 @@
-"""The choice of a learning rate: each trains for some seconds, and the best continues."""
+"""Choice of a learning rate: each trains for some seconds, and the best continues."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def parse_rates(text: str) -> list[float]:
 
 
 def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> Any:
-    """Return a copy of a model, trained with each rate, and on with the best on validation.
+    """Return a copy of a model, trained with the learning rate that is best on validation.
 
-    Each rate has a part of the first seconds, and the best one has what the others leave. The
-    choice is kept beside the checkpoints in `folder`, so that paused training continues with it.
-    If training was interrupted, the copy continues from there.
+    Each rate trains for an equal part of the first seconds, and the best also for the rest. The
+    choice is saved in `folder` with the checkpoints, so that paused training continues with it. If
+    training was interrupted, the copy continues from there.
     """
     rates = parse_rates(model.rates)
     seconds = RATES_FRACTION * model.seconds / len(rates)
@@ -49,7 +49,7 @@ def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> A
         perplexities: dict[float, float] = {}
         for rate in rates:
             trial = _copy(model, rate, seconds)
-            with suppress(TrainingError):  # of a rate that is too high
+            with suppress(TrainingError):  # the rate is too high
                 trial.train_once(train, valid, folder, pauses=True)
             if trial.history_.interrupted:
                 return trial
@@ -68,7 +68,7 @@ def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> A
 
 
 def _copy(model: Any, learning_rate: float, seconds: float) -> Any:
-    """Return a copy of an untrained model with another learning rate and other seconds."""
+    """Return a copy of an untrained model with another learning rate and budget of seconds."""
     other = copy(model)
     other.learning_rate = learning_rate
     other.seconds = seconds

@@ -1,4 +1,4 @@
-"""How networks read texts without training: all tokens in order, or more tokens of some texts."""
+"""Reading of texts without training: all tokens in order, or more tokens of some texts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from torch import Tensor
 
 from hstree.models.torch.contract import call_network
 
-#: Windows of a text that a network without a state reads at a time.
+#: Number of windows of a text that a network without a state reads at a time.
 WINDOWS = 32
 
 
 @torch.no_grad()
 def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
-    """Yield the hidden vectors (n, d) after the tokens (T,) of a text, some at a time, in order.
+    """Yield the hidden vectors (n, d) after the tokens (T,) of a text, in order, n at a time.
 
-    A network with a state reads all tokens in their order. One without reads windows of the model's
-    `length`; the second half of each window is new.
+    A network with a state reads all tokens in order. A network without one reads overlapping
+    windows of the model's `length`; the second half of each window is new.
     """
     model.module.eval()
     length = model.length
@@ -46,7 +46,7 @@ def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
 def read_on(model: Any, ids: Tensor, state: Any = None) -> tuple[Tensor, Any]:
     """Return the hidden vectors (B, d) after more tokens (B, n) of texts, and the state.
 
-    A network without a state reads the last tokens of each text alone, at most `length`.
+    A network without a state reads only the last tokens of each text, at most `length`.
     """
     model.module.eval()
     first, *others = torch.split(ids, model.length, 1)
@@ -60,7 +60,7 @@ def read_on(model: Any, ids: Tensor, state: Any = None) -> tuple[Tensor, Any]:
 
 
 def in_parts(pieces: Iterable[Tensor], size: int) -> Iterator[Tensor]:
-    """Yield rows of tensors, in their order, `size` at a time; fewer at the end."""
+    """Yield the rows of tensors in order, `size` at a time; fewer at the end."""
     waiting: list[Tensor] = []
     n = 0
     for piece in pieces:

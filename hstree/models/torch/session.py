@@ -1,4 +1,4 @@
-"""How torch is used: on which device, with which threads, and with errors in one line."""
+"""Use of torch: device, threads, and errors in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hstree._parallel import n_threads
 from hstree._text import named_error, one_line
 from hstree.errors import HstreeError, OptionError, TrainingError
 
-#: Words of torch's errors where memory is not enough, on GPUs and on a CPU.
+#: Words in torch's error messages if memory is not sufficient, on GPUs and on a CPU.
 OUT_OF_MEMORY = re.compile("out of memory|not enough memory|can't allocate memory")
 
 
@@ -39,7 +39,7 @@ def require_device(name: str) -> torch.device:
 
 @contextmanager
 def torch_session(device: torch.device) -> Iterator[None]:
-    """Compute with the threads of hstree, and leave torch's generators as they were."""
+    """Compute with the threads of hstree, then restore torch's random generators."""
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads())
     torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
@@ -52,7 +52,7 @@ def torch_session(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """Raise what a network, a head or a device raises in the body as a TrainingError."""
+    """Convert exceptions of a network, a head or a device in the body to TrainingError."""
     try:
         yield
     except (HstreeError, OSError):
@@ -64,7 +64,7 @@ def errors_in_one_line() -> Iterator[None]:
 
 
 def find_memory_error(error: Exception) -> TrainingError | None:
-    """Return the error to raise instead, where memory was not enough; None for other errors."""
+    """Return a TrainingError if memory was not sufficient; None for other errors."""
     message = one_line(error)
     is_torch_error = isinstance(error, RuntimeError) and OUT_OF_MEMORY.search(message)
     if not (is_torch_error or isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)):

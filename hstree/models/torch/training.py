@@ -1,8 +1,9 @@
 """Training of networks and their heads.
 
-The text is cut into parallel streams, whose tokens are read some at a time with the state carried
-over (truncated backpropagation). Adam trains the network, Adagrad on touched rows the word vectors
-and the head. All rates fall to zero over the epochs, or over the budget of seconds.
+The text is cut into parallel streams. Each batch has the next tokens of all streams, and the state
+is carried over (truncated backpropagation). Adam trains the network; Adagrad trains the word
+vectors and the head, on touched rows. All learning rates fall to zero over the epochs, or over the
+budget of seconds.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ MAX_NORM = 1.0
 
 
 class RowAdagrad(torch.optim.Optimizer):
-    """Adagrad with one sum of squared gradients per row, as `hstree.training.adagrad`.
+    """Adagrad with one sum of squared gradients per row, as in `hstree.training.adagrad`.
 
-    Sparse gradients move the rows that they have.
+    A sparse gradient updates only its rows.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
@@ -45,7 +46,7 @@ class RowAdagrad(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Move the rows of all parameters against their gradients."""
+        """Update the rows of all parameters."""
         (group,) = self.param_groups
         for parameter in group["params"]:
             gradient = parameter.grad
@@ -88,7 +89,7 @@ class StreamBatches(ContextBatches):
     streams : int
         Maximum number of streams; a short text has fewer, so that each has some batches.
     length : int
-        Number of tokens of each stream in a batch.
+        Number of tokens per stream in a batch.
     """
 
     def __init__(self, corpus: Any, streams: int, length: int) -> None:
@@ -99,8 +100,8 @@ class StreamBatches(ContextBatches):
     def stream_batches(self, rng: np.random.Generator) -> Iterator[tuple[Int64, bool]]:
         """Yield the ids (S, n + 1) of the tokens of each batch, and whether it is the first.
 
-        The last n are the targets, and the first n what the network reads. The streams begin at
-        random within the length of a batch, so that the batches of epochs are cut differently.
+        The network reads the first n; the last n are the targets. The streams begin at a random
+        token of the first batch length, so that each epoch cuts the batches differently.
         """
         n_tokens = len(self) // self.streams
         starts = np.arange(self.streams)[:, None] * n_tokens
@@ -123,7 +124,7 @@ class NetworkTrainer(EpochLoop):
         self._model = model
         self._network_rate = model.network_rate
 
-        # Rows of sparse word vectors and of the head have Adagrad, everything else has Adam
+        # Adagrad trains the sparse word vectors and the head, Adam everything else
         tables = [
             m for m in self.network.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag)
         ]
@@ -135,13 +136,13 @@ class NetworkTrainer(EpochLoop):
         # a group, because a network may have no other parameters
         self._adam = torch.optim.Adam([{"params": self._dense}], lr=self._network_rate)
         for parameter in self._dense:
-            # as Adam's first step makes them, so that a checkpoint may set them before
+            # as Adam's first step creates them, so that a checkpoint can set them before it
             self._adam.state[parameter] = {
                 "step": torch.zeros(()),
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
-        #: The state after the last batch, for all streams, in tensors that stay.
+        #: State of all streams after the last batch, in tensors that are reused.
         self._stream_state = map_state(torch.clone, first_state(model, streams))
 
     def learning_rate(self, done: float) -> float:
@@ -151,11 +152,11 @@ class NetworkTrainer(EpochLoop):
     def epoch_batches(self, train: Any, epoch: int = 1) -> Iterator[tuple[Tensor, Tensor, bool]]:
         """Yield the input ids (S, n), the targets (S n,), and whether a stream begins.
 
-        `train` is a text as `StreamBatches`.
+        `train` is a `StreamBatches`.
         """
         rng = np.random.default_rng([self._random_state, 1, epoch])
         torch.manual_seed(int(rng.integers(1 << 62)))
-        # a validation leaves both in evaluation mode
+        # validation leaves both in evaluation mode
         self.network.train()
         self.head.train()
         for ids, is_first in train.stream_batches(rng):
@@ -176,7 +177,7 @@ class NetworkTrainer(EpochLoop):
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self._dense, MAX_NORM)
 
-        # The loop ends the training, with the weights before this batch
+        # The loop ends training with the weights before this batch
         summed = float(loss.detach()) * len(targets)
         if not (math.isfinite(summed) and math.isfinite(norm)):
             return math.nan

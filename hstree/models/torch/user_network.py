@@ -74,7 +74,7 @@ class TorchNetwork(TorchModel):
                 self._arguments[key] = json.loads(value)
 
     def _check(self) -> None:
-        """Raise OptionError also where the network cannot be made and used."""
+        """Raise OptionError also if the network cannot be made and used."""
         super()._check()
         first_state(self, 1)
         with torch_session(self.torch_device):
@@ -97,9 +97,9 @@ class TorchNetwork(TorchModel):
 def module_spec(network: str) -> ModuleSpec:
     """Find the module of a function, "package.module:function" or "file.py:function".
 
-    Imports are searched last in the folder of the file, or else in the current folder. The
-    packages of "package.module:function" are imported, but not the module. Raises OptionError if
-    there is none.
+    The folder of the file, or else the current folder, is searched last for imports. The packages
+    of "package.module:function" are imported, but not the module. Raises OptionError if there is
+    none.
     """
     module, _, function = network.rpartition(":")
     if not (module and function.isidentifier()):
@@ -127,7 +127,7 @@ def module_spec(network: str) -> ModuleSpec:
 
 
 def load_function(network: str) -> Callable[..., Any]:
-    """Return the function that a name means, as `module_spec` describes.
+    """Import the function that `network` names, in the form of `module_spec`.
 
     The file or the module is the user's own code, which runs. Raises OptionError if it cannot be
     imported, or has no such function.
