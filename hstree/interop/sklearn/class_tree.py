@@ -54,7 +54,7 @@ def build_tree(
     """Build a tree over labels from counts (V,) or vectors (V, d), whichever the builder takes.
 
     A `random_state` in the `options` of the builder takes precedence. The tree records the `kind`
-    of the vectors. Raises InputError when the builder takes running text.
+    of the vectors. Raises InputError if the builder takes running text.
     """
     builder = builder_named(method)
     if builder.takes is Corpus:

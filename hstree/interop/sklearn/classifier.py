@@ -574,7 +574,7 @@ class HierarchicalSoftmaxClassifier(ClassifierMixin, BaseEstimator):  # type: ig
             (default: the classes).
         confidence : float, optional
             Return the deepest node or class whose probability is at least this, down to `depth`; of
-            several, the most probable. Above 0 and at most 1.
+            more than one, the most probable. Above 0 and at most 1.
 
         Returns
         -------

@@ -52,7 +52,7 @@ def check_not_too_large(X: Samples) -> None:
 
 
 def checked_weights(sample_weight: Any, n_samples: int) -> Float64:
-    """Return the weights of samples as numbers; InputError if they are not numbers."""
+    """Return the weights of samples as numbers; raise InputError if they are not."""
     try:
         weight = np.asarray(sample_weight, np.float64)
     except (TypeError, ValueError):

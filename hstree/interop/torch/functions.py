@@ -133,7 +133,7 @@ def wide_nodes(decisions: Decisions) -> WideNodes:
     size = BLOCK
     for node, numbers in enumerate(torch.stack([start, count, row, width], 1).tolist()):
         first, n, first_row, n_children = numbers
-        # A node with more logits than a block is split into several products
+        # A node with more logits than a block becomes more than one product
         most = max(1, BLOCK // n_children)
         for a in range(first, first + n, most):
             part = Part(node, a, min(most, first + n - a), first_row, n_children)
@@ -481,7 +481,7 @@ class _Evaluate(torch.autograd.Function):
 
 
 class _Differentiate(torch.autograd.Function):
-    """The gradients of `_Evaluate`, which are not differentiated again."""
+    """Gradients of `_Evaluate`, not differentiable themselves."""
 
     @staticmethod
     def forward(

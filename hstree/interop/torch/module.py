@@ -59,7 +59,7 @@ class TrainedModel(Protocol):
 class TargetLogProb(NamedTuple):
     """Result of the forward pass of `HierarchicalSoftmax`, float tensors."""
 
-    output: Tensor  #: (...), log-probability of each target in nats; 0 where it is ignored
+    output: Tensor  #: (...), log-probability of each target in nats; 0 if it is ignored
     loss: Tensor  #: (), mean negative log-likelihood of the others; nan without any
 
 
@@ -433,8 +433,8 @@ class HierarchicalSoftmax(TreeLayer):
         A target is a label id, or ``V + n`` for node n; ``layer.levels.names_of(targets, depth)``
         returns names. With a `depth` (0 is the root), the result is the most probable node at this
         depth, or a label above it. With a `confidence`, it is the deepest node or label whose
-        probability is at least `confidence`, down to `depth` if it is given; of several, the most
-        probable one. Raises InputError if a label has more than one code.
+        probability is at least `confidence`, down to `depth` if it is given; of more than one, the
+        most probable. Raises InputError if a label has more than one code.
         """
         hidden = self._as_rows(input)
         target, level = self._candidates(depth, confidence, input.device)
@@ -545,7 +545,7 @@ class HierarchicalSoftmax(TreeLayer):
         if self.node_targets:
             log_prob = torch.cat([log_prob, self._node_log_prob(hidden)], 1)
         is_scored = target != self.ignore_index
-        # Label 0 stands in for items that are not scored, whose target is no column
+        # Label 0 stands in for items that are not scored, whose target is not a column
         label = torch.where(is_scored, target, 0)
         return torch.where(is_scored, log_prob.gather(1, label[:, None])[:, 0], 0)
 

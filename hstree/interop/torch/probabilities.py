@@ -35,7 +35,7 @@ from hstree.tree.codes import Codes
 def target_log_prob(index: TreeIndex, inputs: Inputs, target: Tensor, ignore_index: int) -> Tensor:
     """Return the log-probabilities (N,) of the targets, at least float32; 0 where ignored.
 
-    Raises InputError when a target is neither a label id nor `ignore_index`, and for hidden vectors
+    Raises InputError if a target is neither a label id nor `ignore_index`, and for hidden vectors
     whose products overflow.
     """
     weight, _, hidden, _ = inputs
@@ -106,7 +106,8 @@ class AllLabels:
         self._level_sizes = [1, *(len(level.edges) for level in tree.levels)]
         level_start = array_offsets(np.array(self._level_sizes))
 
-        # Weight rows of binary nodes and of groups of others; where the result of each edge then is
+        # Weight rows of binary nodes and of groups of others, then the result's position for each
+        # edge
         binary, groups, slots = _slots(tree)
         self._binary_row = index_tensor(tree.row_start[binary], device)
         self._group_rows = [index_tensor(rows, device) for rows in groups]

@@ -117,7 +117,7 @@ class _SampledLayer(Head):
             refuse_traced(f"the loss of a {type(self).__name__}", "call eval() for the exact loss")
         hidden, flat = self._as_items(input, target)
         with without_autocast(input.device):
-            # (N,) losses, 0 where a target is ignored
+            # (N,) losses, 0 for ignored targets
             loss = self._exact if is_traced() else self._scored_losses
             losses = loss(hidden, flat)
         if self.reduction == "none":

@@ -226,7 +226,7 @@ class AdaptiveHead(TorchHead):
 
 
 def checked_class(name: str, head: Any, package: str) -> type[TorchHead]:
-    """Return a registered class; PluginError when it is not a class of heads."""
+    """Return a registered class; raise PluginError if it is not a class of heads."""
     if not (isinstance(head, type) and issubclass(head, TorchHead)):
         raise unusable("head", name, package, "it is not a subclass of TorchHead")
     return head

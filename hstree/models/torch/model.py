@@ -85,7 +85,7 @@ class TorchModel(BaseModel):
         Learning rates to choose from, such as "0.03,0.1,0.3": each trains for an equal part of half
         of the first seconds, and the best on validation continues. Empty for `learning_rate`.
     device : str
-        "cpu", "cuda", "cuda:1", "mps", or "auto": a GPU where there is one.
+        "cpu", "cuda", "cuda:1", "mps", or "auto": a GPU if there is one.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class TorchModel(BaseModel):
         new(LayerSpec(words, "flat"), **{k: v for k, v in options.items() if k != "model"})._check()
 
     def _check(self) -> None:
-        """Raise OptionError if this machine lacks the device, or rates have no budget."""
+        """Raise OptionError if this machine lacks the device, or `rates` has no budget."""
         require_device(self.device)
         if self.rates and self.seconds is None:
             remedy = "give --seconds or --minutes (stop=hstree.Seconds(240))"
@@ -153,7 +153,7 @@ class TorchModel(BaseModel):
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> tuple[str, str]:
-        """Describe a model and its training, without limits, from the result of `config`."""
+        """Describe a model and its training from the result of `config`, without limits."""
         counted = [name for name in ("layers", "heads") if name in options]
         sizes = [plural(options[name], name.rstrip("s")) for name in counted]
         model = ", ".join([cls.name, *sizes, f"{options['dim']} dimensions"])
@@ -173,7 +173,7 @@ class TorchModel(BaseModel):
 
     @cached_property
     def torch_device(self) -> torch.device:
-        """The device; OptionError if this machine has none of that name."""
+        """The device; raises OptionError if this machine has none of that name."""
         return require_device(self.device)
 
     @cached_property
@@ -407,7 +407,7 @@ class TorchModel(BaseModel):
     ) -> list[str]:
         """Write `length` words, each drawn given the ones before it.
 
-        Raises OptionError when a number is out of range.
+        Raises OptionError if a number is out of range.
         """
         length = checked_count("length", length, 0)
         seed = RANDOM_STATE.checked(random_state)

@@ -17,7 +17,7 @@ RATES_FRACTION = 1 / 2
 
 
 def parse_rates(text: str) -> list[float]:
-    """Return the learning rates in a text such as "0.03,0.1,0.3"; OptionError for others."""
+    """Return the learning rates in a text such as "0.03,0.1,0.3"; raise OptionError for others."""
     rates: list[float] = []
     with suppress(ValueError):
         rates = [float(rate) for rate in text.replace(",", " ").split()]

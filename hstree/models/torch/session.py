@@ -30,7 +30,7 @@ def find_device(name: str) -> torch.device | None:
 
 
 def require_device(name: str) -> torch.device:
-    """Return the device of a name; OptionError if this machine has none."""
+    """Return the device of a name; raise OptionError if this machine has none."""
     device = find_device(name)
     if device is None:
         raise OptionError.about("device", f"is {name!r}, which torch does not find here")
