@@ -70,6 +70,8 @@ def parse_method(method: str) -> tuple[Builder, dict[str, Any]]:
 
     Raises OptionError if there is no such builder, or if an option has an invalid value.
     """
+    if not isinstance(method, str):
+        raise OptionError(f"the method is {method!r}; it must be text, such as 'huffman'")
     name, *pairs = typed_words(method) or [""]
     if "+" in pairs:
         command = shlex.join(["hstree", "compare", "CORPUS", method, "-o", "DIR"])

@@ -29,7 +29,7 @@ _IDS = 1 << 20
 _INPUT_IDS = "input_ids"
 #: Without labels, ids must be below this or below ten times the number of tokens.
 _MOST_UNNAMED = 1 << 20
-#: Without labels, the id that ends lines must be below this.
+#: Ids of a tokenizer, and without labels the id that ends lines, must be below this.
 _MOST_EOS = 1 << 24
 
 
@@ -195,13 +195,14 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
 def _token_names(token_ids: Mapping[str, int]) -> list[str]:
     """Return the token of each id, in order; an id without a token gets a name.
 
-    Raises InputError if there are no tokens, or if an id is not a whole number from 0.
+    Raises InputError if there are no tokens, or if an id is not a whole number in the range.
     """
-    is_id = [isinstance(number, Integral) and number >= 0 for number in token_ids.values()]
+    numbers = token_ids.values() if isinstance(token_ids, Mapping) else ()
+    is_id = [isinstance(number, Integral) and 0 <= number < _MOST_EOS for number in numbers]
     if not is_id or not all(is_id):
         raise InputError(
             f"get_vocab() of the labels is {brief(token_ids)}; it must have tokens, and whole "
-            "numbers from 0 as their ids"
+            f"numbers from 0 to {_MOST_EOS - 1:,} as their ids"
         )
     n_ids = 1 + max(token_ids.values())
     names = [f"<id {number}>" for number in range(n_ids)]

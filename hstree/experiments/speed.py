@@ -98,9 +98,12 @@ def kept_speeds(
             measure: kept.speeds.get(measure, {}) | new.get(measure, {})
             for measure in kept.speeds | new
         }
-        kept = _Kept(conditions, {**kept.keys, **keys}, merged)
+        finished = waiting.keys() - failures
+        # A failed model keeps its old key, so that its old speeds are not taken for new ones
+        new_keys = {name: keys[name] for name in finished}
+        kept = _Kept(conditions, kept.keys | new_keys, merged)
         store.save(SPEEDS, kept)
-        known += waiting.keys() - failures
+        known += finished
     speeds = {
         measure: {name: by_name[name] for name in known if name in by_name}
         for measure, by_name in kept.speeds.items()

@@ -103,6 +103,8 @@ def test_an_unknown_option_or_method_gets_a_suggestion():
         hstree.build("hufman", VOCABULARY)
     with pytest.raises(OptionError, match=r"no method 'zzz'; there are random, balanced"):
         hstree.build("zzz", VOCABULARY)
+    with pytest.raises(OptionError, match="method is None"):
+        hstree.build(None, VOCABULARY)
 
 
 @pytest.mark.parametrize(

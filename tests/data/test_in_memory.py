@@ -1,5 +1,7 @@
 """Corpora from data in memory: lines, lists of tokens, and token ids."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -213,6 +215,8 @@ def test_what_is_no_text_is_refused_with_the_way_out(make, wrong, message):
         ({"labels": "ab"}, "labels are of type str"),
         ({"labels": []}, "no labels"),
         ({"labels": Tokenizer()}, r"get_vocab\(\) of the labels is {}"),
+        ({"labels": SimpleNamespace(get_vocab=list)}, r"get_vocab\(\) of the labels is \[\]"),
+        ({"labels": SimpleNamespace(get_vocab=lambda: {"a": 10**12})}, "from 0 to 16,777,215 as"),
         ({"labels": Tokenizer("a", EOS, "b", eos="b")}, "end with id 2, 'b', but .* <eos> is id 1"),
         ({"labels": ["a", EOS], "eos": 0}, "end with id 0, 'a', but .* <eos> is id 1; give eos="),
         ({"labels": ["a", "b"], "eos": 2}, "eos is 2; .* from 0 to 1"),

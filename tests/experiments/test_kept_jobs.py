@@ -13,7 +13,7 @@ import hstree
 from hstree import report
 from hstree._files import remove
 from hstree.errors import FileFormatError, HstreeError
-from hstree.experiments import results, store, writer
+from hstree.experiments import results, speed, store, writer
 from hstree.experiments.results import JobResult
 from hstree.experiments.store import Store
 from hstree.models.lbl import LogBilinearTrainer
@@ -342,3 +342,16 @@ def test_checkpoints_in_whose_place_anything_is_stop_no_training(splits, tmp_pat
     IN_THE_PLACE[kind](place)
     again = within_a_minute(lambda: compare(splits, ["flat"], tmp_path / "c"))
     assert again.candidates[0].perplexity["test"].mean > 1
+
+
+def test_speeds_are_measured_again_after_a_failure(tmp_path, monkeypatch):
+    turns = iter([({"training": {"flat": [1.0]}}, {}), ({}, {"flat": "bad"})])
+    monkeypatch.setattr(speed, "_in_turns", lambda *_: next(turns))
+    home = Store(tmp_path)
+    arguments = {"flat": tmp_path}, None, 1
+    assert speed.kept_speeds(home, {"flat": "first"}, *arguments)[0] == {"training": {"flat": [1]}}
+    failed = {"training": {}}, {"flat": "bad"}
+    assert speed.kept_speeds(home, {"flat": "second"}, *arguments) == failed
+    # the speeds under the first key are not those of the model with the second key
+    with pytest.raises(StopIteration):
+        speed.kept_speeds(home, {"flat": "second"}, *arguments)

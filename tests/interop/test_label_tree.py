@@ -21,7 +21,7 @@ from hstree.interop.sklearn import ProbabilisticLabelTreeClassifier as Classifie
 from hstree.interop.sklearn import label_nodes
 from hstree.interop.sklearn.feature_scale import scale_samples
 from hstree.metrics import precision_at_k
-from tests.needs import shared
+from tests.needs import TORCH, shared
 from tests.strategies import THREE_CYCLES
 
 SEVERAL_CODES = {"builder": "gmm", "builder_options": {"epsilon": 0.4, "trees": 3}}
@@ -218,6 +218,7 @@ def test_lists_of_labels_are_taken_and_predicted(tmp_path, container, names):
         ("lists", [["a"], ["b"], []], None, "lists for 3 samples, but X has 4"),
         ("lists", [["a"], [["b"]], [], []], None, r"label \['b'\] for sample 1"),
         ("lists", np.eye(4, 2), None, "no lists of labels"),
+        ("lists", np.array(None), None, "no lists of labels"),
         ("indicator", [["a"], ["b"], [], []], None, "y has lists of labels"),
         *(
             (trained, None, weight, "sample_weight is .* 4 samples")
@@ -248,6 +249,14 @@ def test_lists_of_one_length_are_lists_for_a_model_of_lists():
     model = Classifier(C=100).fit(np.eye(3), [[1, 2], [3], []])
     assert model.score(np.eye(3), [[3], [3], [3]], [1, 2, 5]) == 2 / 8
     assert model.score(np.eye(3), [[], [], []]) == 1 / 3
+
+
+def test_tensors_of_labels_are_lists():
+    torch = pytest.importorskip("torch", reason=TORCH)
+    labels = [torch.tensor([1, 2]), torch.tensor([3]), torch.tensor([2])]
+    model = Classifier(C=100).fit(np.eye(3), labels)
+    assert model.classes_.tolist() == [1, 2, 3]
+    assert model.score(np.eye(3), labels) == model.score(np.eye(3), [[1, 2], [3], [2]])
 
 
 def test_names_of_columns_are_the_classes(tmp_path):

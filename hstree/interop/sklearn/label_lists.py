@@ -25,7 +25,7 @@ def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
         rows = y[y.columns[0]].to_list()
     elif hasattr(y, "to_list"):
         rows = y.to_list()  # a Series of pandas or polars
-    elif isinstance(y, np.ndarray) and y.dtype == object and y.shape in ((len(y),), (len(y), 1)):
+    elif isinstance(y, np.ndarray) and y.dtype == object and y.shape in ((y.size,), (y.size, 1)):
         rows = y.ravel().tolist()
     if not isinstance(rows, list | tuple):
         return None
@@ -42,7 +42,10 @@ def label_lists(y: Any, *, may_be_table: bool = True) -> list[Any] | None:
     has_text = any(isinstance(label, str) for row in rows for label in row)
     lengths = set(map(len, rows))
     is_table = rows is y and not has_text and len(lengths) == 1 and lengths != {0}
-    return None if is_table and may_be_table else list(rows)
+    if is_table and may_be_table:
+        return None
+    # Items of a tensor are tensors, which are equal to no other label
+    return [row if isinstance(row, _LISTS) else np.asarray(row) for row in rows]
 
 
 def distinct_labels(lists: list[Any]) -> list[Any]:
