@@ -195,7 +195,8 @@ def encode_ids(ids: Any, labels: Any, eos: int | str | None, name: str) -> Encod
 def _token_names(token_ids: Mapping[str, int]) -> list[str]:
     """Return the token of each id, in order; an id without a token gets a name.
 
-    Raises InputError if there are no tokens, or if an id is not a whole number in the range.
+    Raises InputError if there are no tokens, or if an id is not a whole number
+    from 0 to 2**24 - 1.
     """
     numbers = token_ids.values() if isinstance(token_ids, Mapping) else ()
     is_id = [isinstance(number, Integral) and 0 <= number < _MOST_EOS for number in numbers]

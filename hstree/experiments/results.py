@@ -195,7 +195,8 @@ class JobResult(Record, frozen=True):
     scored tokens, and `scoring_seconds` the time for scoring them. `train` is the perplexity of the
     first training tokens, if it was computed. `seen` names test lines that the job has seen, if
     any. An n-gram model has no seed and no epochs; its parameters are its distinct n-grams. Numbers
-    that are not finite are None. If the job failed, `failed` is the error, and there are no scores.
+    that are not finite are None. If the job failed, `failed` is the error; it has scores only if
+    measuring its speed failed.
     """
 
     key: str

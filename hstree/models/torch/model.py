@@ -364,7 +364,8 @@ class TorchModel(BaseModel):
     def _context_ids(self, contexts: Contexts) -> list[list[int]]:
         """Return contexts as lists of label ids that begin with an <eos>."""
         lists = word_lists(contexts, self.vocabulary)
-        return [word_ids([EOS, *words], self.vocabulary).tolist() for words in lists]
+        eos = self.vocabulary.index(EOS)
+        return [[eos, *word_ids(words, self.vocabulary).tolist()] for words in lists]
 
     def hidden(self, contexts: Contexts) -> Tensor:
         """Return the hidden vectors (B, d) after contexts."""
