@@ -64,7 +64,7 @@ SOURCE_FRACTION = 1 / 3
 #: Fraction of these seconds for word vectors that another model learns.
 WORD_VECTORS_FRACTION = 1 / 16
 MIN_TRAINING_FRACTION = 1 / 4
-#: Errors that end one candidate, in training, scoring or speeds; others end the comparison.
+#: Errors that end one candidate (tree, training, scoring or speeds); others end the comparison.
 FAILURES = (TrainingError, OptionError, MemoryError)
 #: Validation perplexity of a failed training, which is ranked last; JSON has no infinity.
 FAILED = 1e300
@@ -113,7 +113,15 @@ def run_job(
             return _run_ngram_job(job, setting, store, home)
 
     # Layers share a tree, and its seconds count in the total time of each layer
-    tree, timings = build_tree(job, setting, store, budget)
+    try:
+        tree, timings = build_tree(job, setting, store, budget)
+    except FAILURES as error:
+        store.require_writable()
+        if on_trained is not None:
+            raise
+        # Without a tree, there is no key: the same comparison tries again
+        with store.lock_folder(home):
+            return _save_failure(job, setting, store, home, "", Timings(), error)
     spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
     key = job_key(setting, spec, job.seed, None if budget is None else budget.seconds)
     with store.lock_folder(home):
@@ -165,9 +173,13 @@ def run_job(
 def continue_job(job: Job, setting: Setting, store: Store, budget: Budget | None = None) -> float:
     """Train until a budget is used and keep a checkpoint; return the best validation perplexity.
 
-    It is `FAILED` if training fails; the failure is saved as the result of the job.
+    It is `FAILED` if the tree cannot be built, which `run_job` reports, or if training fails, which
+    is saved as the result of the job.
     """
-    tree, timings = build_tree(job, setting, store, budget)
+    try:
+        tree, timings = build_tree(job, setting, store, budget)
+    except FAILURES:
+        return FAILED
     spec = job.candidate.spec(setting.splits.train.counted_vocabulary(), tree)
     home = store.folder(job)
     with store.lock_folder(home):

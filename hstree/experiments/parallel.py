@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from hstree.data.corpus import corpus_address, open_corpus
 from hstree.data.splits import Splits
 from hstree.errors import WorkerError
 from hstree.experiments.candidate import Candidate, Job
-from hstree.experiments.job import build_tree, learn_vectors
+from hstree.experiments.job import FAILURES, build_tree, learn_vectors
 from hstree.experiments.results import JobResult
 from hstree.experiments.setting import Budget, Setting
 from hstree.experiments.store import Store
@@ -123,6 +124,9 @@ def _do_task(
             "all workers share"
         )
     setting = Setting(Splits(*map(open_corpus, texts)), **conditions)
-    with setting.backend():
+    # The jobs that need vectors report why there are none
+    result: object = None
+    failures = FAILURES if stage is learn_vectors else ()
+    with setting.backend(), suppress(*failures):
         result = stage(Job(Candidate.parse(name, tree), seed), setting, store, budget)
     return result if isinstance(result, JobResult | float) else None

@@ -788,7 +788,8 @@ def _misfit(comparison: Comparison) -> str | None:
         return "two candidates have the same name"
     for candidate in comparison.candidates:
         describes_tree = candidate.tree is not None and candidate.tree_file is not None
-        if describes_tree != candidate.has_tree:
+        # The tree of a failed candidate may have failed
+        if describes_tree != candidate.has_tree and candidate.failed is None:
             return f"the tree of the candidate {candidate.name!r} is missing or unexpected"
         if len(candidate.by_band) != len(comparison.bands):
             return "the number of bands differs between candidates"

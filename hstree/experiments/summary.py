@@ -277,13 +277,13 @@ class Summary:
         Costs are summed over the trees of all models and weighted by the counts of the training
         split, which may differ from the counts of a tree.
         """
-        if not candidate.has_tree:
-            return {"tree": None, "tree_file": None}
         if candidate in self._tree_fields:
             return self._tree_fields[candidate]
 
-        # The trees of the first seed, one per model
+        # The trees of the first seed, one per model; a failed candidate may have none
         jobs = self.setting.jobs(candidate)[: candidate.models]
+        if not all(self.store.has_tree(job) for job in jobs):
+            return {"tree": None, "tree_file": None}
         files = [self.store.tree_file(job) for job in jobs]
         train = self.setting.splits.train
         trees = []

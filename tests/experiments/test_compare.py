@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree import report
 from hstree._files import locked
 from hstree.data.splits import Splits
 from hstree.data.text_score import perplexity
@@ -255,6 +256,24 @@ def test_bad_options_are_refused_before_anything_is_written(splits, tmp_path, op
 def test_one_candidate_is_a_list_too(candidates, splits, tmp_path):
     with pytest.raises(OptionError, match=r'candidates=\["huffman"\]'):
         hstree.compare(splits, candidates, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:.*diverged")
+@pytest.mark.parametrize("stop", [hstree.Epochs(1), hstree.Halving(5)])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_tree_whose_vectors_cannot_be_learned_ends_its_candidate(stop, n_jobs, splits, tmp_path):
+    options = {"stop": stop, "n_jobs": n_jobs, "learning_rate": 1e200}
+    candidates = ["gmm", "2 x gmm + ngrams", "kn2"]
+    for _ in range(2):  # the second comparison reads the results of the first
+        with pytest.warns(UserWarning, match="gmm: random has no vectors: .*diverged"):
+            compared = compare(splits, candidates, tmp_path, **options)
+        gmm, twice, kn2 = compared.candidates
+        assert "no vectors" in gmm.failed
+        assert "no vectors" in twice.failed
+        assert gmm.tree is None
+        assert kn2.test is not None
+        page = report.write(compared, tmp_path / "page.html")
+        assert "no vectors" in page.read_text(encoding="utf-8")
 
 
 def test_an_evaluation_is_a_comparison_of_one_candidate(splits, tmp_path):

@@ -666,6 +666,8 @@ def test_the_best_rate_goes_on(texts, tmp_path, monkeypatch):
     longer.fit(train, valid, checkpoints=tmp_path, pauses=True)
     assert longer.learning_rate == 0.3
     assert longer.history_.before > 0
+    longer.remove_checkpoints()
+    assert not list(tmp_path.iterdir())
     with pytest.raises(OptionError, match="needs a budget"):
         new_model(spec, model="gru", **options, epochs=1).fit(train, valid)
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from hstree import progress
 from hstree._arrays import Array, Bool, Float64, Int64, Integer
+from hstree._files import remove
 from hstree._options import RANDOM_STATE, RandomState, checked_count
 from hstree._text import plural
 from hstree.data.arrays import check_tensor
@@ -285,6 +286,12 @@ class TorchModel(BaseModel):
             self._open_checkpoints(checkpoints, (train, valid), trainer.batch_size, pauses=pauses)
             self._run(trainer, batches, valid_batches)
 
+    def remove_checkpoints(self) -> None:
+        """Remove the checkpoints of the last `fit`; with `rates`, those of all rates."""
+        super().remove_checkpoints()
+        if self.rates and self._checkpoints is not None and not self.history_.interrupted:
+            remove(self._checkpoints.folder.parent)
+
     def _streams(self, text: Corpus) -> StreamBatches:
         """Return a text as parallel streams."""
         default = CPU_BATCH if self.torch_device.type == "cpu" else GPU_BATCH
@@ -324,8 +331,9 @@ class TorchModel(BaseModel):
 
     def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
         """Yield the hidden vectors (B, d) and the targets (B,) of a text, batch by batch."""
-        for hidden, targets, _ in self._hidden(self.reencode(corpus)):
-            yield hidden.cpu().numpy(), targets.cpu().numpy()
+        with errors_in_one_line():
+            for hidden, targets, _ in self._hidden(self.reencode(corpus)):
+                yield hidden.cpu().numpy(), targets.cpu().numpy()
 
     def reach(self, corpus: Corpus) -> int:
         """Return the number of tokens on either side of a token on which its score depends."""

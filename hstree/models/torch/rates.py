@@ -31,18 +31,19 @@ def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> A
     """Return a copy of a model, trained with the learning rate that is best on validation.
 
     Each rate trains for an equal part of the first seconds, and the best also for the rest. The
-    choice is saved in `folder` with the checkpoints, so that paused training continues with it. If
-    training was interrupted, the copy continues from there.
+    choice and the checkpoints are saved in a folder in `folder`, named by a hash of all
+    dependencies, so that paused training continues with it. If training was interrupted, the copy
+    continues from there.
     """
     rates = parse_rates(model.rates)
     seconds = RATES_FRACTION * model.seconds / len(rates)
 
-    # The file of the choice, named by a hash of its dependencies
     changing = {"epochs", "seconds", "learning_rate"}
     config = {name: value for name, value in model.config().items() if name not in changing}
     texts = [[text.sha256, list(text.lines)] for text in (train, valid)]
     key = json_hash({"model": config, "layer": model.spec.config(), "texts": texts})
-    file = folder / f"rates-{key[:16]}.json"
+    folder /= f"rates-{key[:16]}"
+    file = folder / "choice.json"
 
     if not file.exists():
         # The lowest validation perplexity with each rate
