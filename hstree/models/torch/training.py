@@ -30,18 +30,23 @@ from hstree.training.trainer import EpochLoop
 
 #: Maximum norm of the gradient of the network.
 MAX_NORM = 1.0
+#: Initial sum of squared gradients of each row in Adagrad, for gradients of a summed loss. From 0,
+#: the first step of a row has the length of the learning rate, even if its gradient is small.
+INITIAL = 1.0
 
 
 class RowAdagrad(torch.optim.Optimizer):
     """Adagrad with one sum of squared gradients per row, as in `hstree.training.adagrad`.
 
-    A sparse gradient updates only its rows.
+    A sparse gradient updates only its rows. The sums begin with `initial_accumulator`.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float) -> None:
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], lr: float, initial_accumulator: float
+    ) -> None:
         super().__init__(parameters, {"lr": lr})
         for parameter in self.param_groups[0]["params"]:
-            squares = torch.zeros(len(parameter), device=parameter.device)
+            squares = torch.full((len(parameter),), initial_accumulator, device=parameter.device)
             self.state[parameter]["squares"] = squares
 
     @torch.no_grad()
@@ -132,7 +137,9 @@ class NetworkTrainer(EpochLoop):
         sparse: list[Any] = list(dict.fromkeys(table.weight for table in tables if table.sparse))
         is_sparse = {id(parameter) for parameter in sparse}
         self._dense = [p for p in self.network.parameters() if id(p) not in is_sparse]
-        self._adagrad = RowAdagrad([*sparse, *self.head.parameters()], lr=self.rate)
+        # the loss is a mean over the batch, so that gradients are those of the sum / batch size
+        initial = INITIAL / self.batch_size**2
+        self._adagrad = RowAdagrad([*sparse, *self.head.parameters()], self.rate, initial)
         # a group, because a network may have no other parameters
         self._adam = torch.optim.Adam([{"params": self._dense}], lr=self._network_rate)
         for parameter in self._dense:
