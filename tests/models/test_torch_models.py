@@ -15,13 +15,14 @@ from hstree.data.vocabulary import EOS
 from hstree.errors import HstreeError, InputError, OptionError
 from hstree.layers.registry import LayerSpec
 from hstree.models import load_model, new_model
+from hstree.training import adagrad
 from tests import needs
 from tests.plugins import install
 from tests.scripts import run_python
 from tests.texts import markov_lines, write_lines
 
 torch = pytest.importorskip("torch", reason=needs.TORCH)
-from hstree.models.torch.training import NetworkTrainer  # noqa: E402
+from hstree.models.torch.training import NetworkTrainer, RowAdagrad  # noqa: E402
 
 #: Options of models that train in a moment.
 QUICK = {"dim": 8, "batch_size": 32, "length": 8}
@@ -204,6 +205,27 @@ def test_a_stopped_training_ends_with_the_same_bits(model, candidate, texts, tmp
     assert again.history_.before > 0
     for name, array in whole.parameters().items():
         assert np.array_equal(array, again.parameters()[name]), name
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_adagrad_is_that_of_the_numpy_models(sparse):
+    """For gradients of a mean loss, if the initial sum is divided by the squared batch size."""
+    n_tokens, initial, rate = 8, 3.0, 0.1
+    start = np.random.default_rng(0).standard_normal((4, 2), np.float32)
+    expected = adagrad.RowAdagrad(start.copy(), initial_accumulator=initial)
+    parameter = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    optimiser = RowAdagrad([parameter], rate, initial / n_tokens**2)
+    rows = np.array([0, 2])
+    for step in range(2):
+        gradient = np.random.default_rng(step).standard_normal((2, 2), np.float32)
+        expected.step(rows, gradient, rate)
+        mean = torch.from_numpy(gradient / n_tokens)
+        index = torch.from_numpy(rows)[None]
+        parameter.grad = torch.sparse_coo_tensor(index, mean, (4, 2), check_invariants=True)
+        if not sparse:
+            parameter.grad = parameter.grad.to_dense()
+        optimiser.step()
+    np.testing.assert_allclose(parameter.detach(), expected.parameter, rtol=1e-5)
 
 
 def test_training_leaves_the_generators_of_the_program(texts):
