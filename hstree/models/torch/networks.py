@@ -40,7 +40,7 @@ class GRU(TorchModel):
     name: ClassVar[str] = "gru"
 
     _: KW_ONLY
-    learning_rate: LearningRate = 0.2
+    learning_rate: LearningRate = 0.3
     layers: Layers = 1
     dropout: Dropout = 0.1
 
