@@ -789,7 +789,8 @@ def _misfit(comparison: Comparison) -> str | None:
     for candidate in comparison.candidates:
         describes_tree = candidate.tree is not None and candidate.tree_file is not None
         # The tree of a failed candidate may have failed
-        if describes_tree != candidate.has_tree and candidate.failed is None:
+        may_lack_tree = candidate.has_tree and candidate.failed is not None
+        if describes_tree != candidate.has_tree and not may_lack_tree:
             return f"the tree of the candidate {candidate.name!r} is missing or unexpected"
         if len(candidate.by_band) != len(comparison.bands):
             return "the number of bands differs between candidates"

@@ -228,6 +228,16 @@ def test_adagrad_is_that_of_the_numpy_models(sparse):
     np.testing.assert_allclose(parameter.detach(), expected.parameter, rtol=1e-5)
 
 
+@pytest.mark.parametrize("streams", [1, 4])
+def test_adagrad_begins_with_a_sum_of_one_for_the_summed_loss(streams, texts):
+    model = new_model(spec_of("huffman", texts[0]), model="gru", **QUICK)
+    trainer = NetworkTrainer(model, streams)
+    sums = [a for name, a in trainer.other_arrays().items() if name.startswith("squares of Row")]
+    assert len(sums) == 3  # word vectors, node vectors, biases
+    for array in sums:
+        np.testing.assert_allclose(array, 1 / (streams * QUICK["length"]) ** 2)
+
+
 def test_training_leaves_the_generators_of_the_program(texts):
     train, valid, test = texts
     torch.manual_seed(1)
