@@ -238,6 +238,16 @@ def test_adagrad_begins_with_a_sum_of_one_for_the_summed_loss(streams, texts):
         np.testing.assert_allclose(array, 1 / (streams * QUICK["length"]) ** 2)
 
 
+def test_learning_rates_rise_in_the_warmup_and_fall_to_zero(texts):
+    options = {**QUICK, "epochs": 10, "learning_rate": 0.4}
+    spec = spec_of("huffman", texts[0])
+    trainer = NetworkTrainer(new_model(spec, model="gru", **options, warmup_ratio=0.2), 4)
+    rates = [trainer.learning_rate(done) for done in (0, 1, 2, 6, 10, 11)]
+    np.testing.assert_allclose(rates, [0, 0.2, 0.4, 0.2, 0, 0])
+    trainer = NetworkTrainer(new_model(spec, model="gru", **options), 4)
+    np.testing.assert_allclose([trainer.learning_rate(done) for done in (0, 5, 10)], [0.4, 0.2, 0])
+
+
 def test_training_leaves_the_generators_of_the_program(texts):
     train, valid, test = texts
     torch.manual_seed(1)
@@ -710,6 +720,8 @@ def test_options_are_checked(texts):
         new_model(tree, model="transformer", dim=10, heads=4)
     with pytest.raises(OptionError, match="device is 'gpu'"):
         new_model(tree, model="gru", device="gpu")
+    with pytest.raises(OptionError, match="warmup_ratio"):
+        new_model(tree, model="gru", warmup_ratio=1.0)
     with pytest.raises(OptionError, match=r"rates is '0\.1;0\.2'"):
         new_model(tree, model="gru", rates="0.1;0.2")
     if not torch.cuda.is_available():

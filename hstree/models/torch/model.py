@@ -15,10 +15,11 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 
 from hstree import progress
@@ -60,6 +61,7 @@ from hstree.training.scoring import BATCH
 from hstree.training.trainer import History
 from hstree.tree import Tree
 
+WarmupRatio = Annotated[float, Meta(ge=0, lt=1)]
 #: Default number of tokens in a batch, on a CPU and on a GPU.
 CPU_BATCH = 512
 GPU_BATCH = 4096
@@ -79,9 +81,11 @@ class TorchModel(BaseModel):
         Number of tokens of a stream in a batch, through which gradients flow. A network without a
         state sees at most this many tokens.
     learning_rate : float
-        Initial learning rate of the word vectors and the head (Adagrad); it falls to 0.
+        Highest learning rate of the word vectors and the head (Adagrad); it falls to 0.
     network_rate : float
-        Initial learning rate of the rest of the network (Adam); it falls to 0.
+        Highest learning rate of the rest of the network (Adam); it falls to 0.
+    warmup_ratio : float
+        Fraction of the training in which both learning rates rise from 0 to their highest values.
     rates : str
         Learning rates to choose from, such as "0.03,0.1,0.3": each trains for an equal part of half
         of the first seconds, and the best on validation continues. Empty for `learning_rate`.
@@ -110,6 +114,7 @@ class TorchModel(BaseModel):
     length: Width = 32
     learning_rate: LearningRate = 0.1
     network_rate: LearningRate = 0.002
+    warmup_ratio: WarmupRatio = 0.0
     rates: str = ""
     device: str = "auto"
     seconds: Seconds = None
@@ -166,6 +171,8 @@ class TorchModel(BaseModel):
             f"{rate or options['learning_rate']} (Adagrad, word vectors and head) and "
             f"{options['network_rate']} (Adam, network), decreasing to 0"
         )
+        if options["warmup_ratio"]:
+            training += f" after a warm-up of {options['warmup_ratio']:.0%} of the training"
         if options.get("dropout"):
             training += f", dropout {options['dropout']}"
         return model, f"{training}, on {options['device']}"

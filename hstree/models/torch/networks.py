@@ -14,7 +14,7 @@ from torch.nn import functional
 from hstree.errors import OptionError
 from hstree.layers.registry import LayerSpec
 from hstree.models.base import LearningRate, Width, in_sorted_order
-from hstree.models.torch.model import TorchModel
+from hstree.models.torch.model import TorchModel, WarmupRatio
 from hstree.tree import Tree
 
 Dropout = Annotated[float, Meta(ge=0, lt=1)]
@@ -87,7 +87,8 @@ class Transformer(TorchModel):
 
     _: KW_ONLY
     length: Width = 64
-    learning_rate: LearningRate = 0.03
+    learning_rate: LearningRate = 0.1
+    warmup_ratio: WarmupRatio = 0.1
     layers: Layers = 2
     heads: Layers = 4
     positions: Literal["rotary", "learned"] = "rotary"

@@ -2,8 +2,8 @@
 
 The text is cut into parallel streams. Each batch has the next tokens of all streams, and the state
 is carried over (truncated backpropagation). Adam trains the network; Adagrad trains the word
-vectors and the head, on touched rows. All learning rates fall to zero over the epochs, or over the
-budget of seconds.
+vectors and the head, on touched rows. All learning rates rise from zero in the warm-up, if any, and
+fall to zero over the epochs, or over the budget of seconds.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ class NetworkTrainer(EpochLoop):
         self.device = model.torch_device
         self._model = model
         self._network_rate = model.network_rate
+        self._warmup_ratio = model.warmup_ratio
 
         # Adagrad trains the sparse word vectors and the head, Adam everything else
         tables = [
@@ -153,8 +154,11 @@ class NetworkTrainer(EpochLoop):
         self._stream_state = map_state(torch.clone, first_state(model, streams))
 
     def learning_rate(self, done: float) -> float:
-        """Return the learning rate after `done` epochs, which falls to 0."""
-        return self.rate * max(0.0, 1 - done / max(1, self.epochs))
+        """Return the learning rate after `done` epochs: it rises in the warm-up, and falls to 0."""
+        progress = min(1.0, done / max(1, self.epochs))
+        if progress < self._warmup_ratio:
+            return self.rate * progress / self._warmup_ratio
+        return self.rate * (1 - progress) / (1 - self._warmup_ratio)
 
     def epoch_batches(self, train: Any, epoch: int = 1) -> Iterator[tuple[Tensor, Tensor, bool]]:
         """Yield the input ids (S, n), the targets (S n,), and whether a stream begins.
