@@ -128,7 +128,7 @@ class NetworkTrainer(EpochLoop):
         self.device = model.torch_device
         self._model = model
         self._network_rate = model.network_rate
-        self._warmup_ratio = model.warmup_ratio
+        self._warmup_ratio: float = model.warmup_ratio
 
         # Adagrad trains the sparse word vectors and the head, Adam everything else
         tables = [
