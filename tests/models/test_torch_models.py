@@ -245,7 +245,8 @@ def test_learning_rates_rise_in_the_warmup_and_fall_to_zero(texts):
     rates = [trainer.learning_rate(done) for done in (0, 1, 2, 6, 10, 11)]
     np.testing.assert_allclose(rates, [0, 0.2, 0.4, 0.2, 0, 0])
     trainer = NetworkTrainer(new_model(spec, model="gru", **options), 4)
-    np.testing.assert_allclose([trainer.learning_rate(done) for done in (0, 5, 10)], [0.4, 0.2, 0])
+    rates = [trainer.learning_rate(done) for done in (0, 5, 10)]
+    np.testing.assert_allclose(rates, [0.4, 0.2, 0])
 
 
 def test_training_leaves_the_generators_of_the_program(texts):

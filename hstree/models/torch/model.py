@@ -114,7 +114,7 @@ class TorchModel(BaseModel):
     length: Width = 32
     learning_rate: LearningRate = 0.1
     network_rate: LearningRate = 0.002
-    warmup_ratio: WarmupRatio = 0.0
+    warmup_ratio: WarmupRatio = 0.1
     rates: str = ""
     device: str = "auto"
     seconds: Seconds = None

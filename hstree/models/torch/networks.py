@@ -41,6 +41,7 @@ class GRU(TorchModel):
 
     _: KW_ONLY
     learning_rate: LearningRate = 0.3
+    warmup_ratio: WarmupRatio = 0.0
     layers: Layers = 1
     dropout: Dropout = 0.1
 
@@ -87,8 +88,6 @@ class Transformer(TorchModel):
 
     _: KW_ONLY
     length: Width = 64
-    learning_rate: LearningRate = 0.1
-    warmup_ratio: WarmupRatio = 0.1
     layers: Layers = 2
     heads: Layers = 4
     positions: Literal["rotary", "learned"] = "rotary"
