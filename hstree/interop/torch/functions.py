@@ -291,14 +291,19 @@ def block_log_softmax(inputs: Inputs, block: list[Part]) -> Tensor:
     size = sum(part.n * part.width for part in block)
     dtype = torch.promote_types(weight.dtype, torch.float32)
     log_softmax = torch.empty(size, dtype=dtype, device=weight.device)
-    for part, out in zip(block, part_matrices(log_softmax, block), strict=True):
-        logits = torch.addmm(
-            bias.narrow(0, part.row, part.width),
-            vectors.narrow(0, part.first, part.n),
-            weight.narrow(0, part.row, part.width).T,
-        )
+    hidden_parts = torch.split(block_rows(vectors, block), [part.n for part in block])
+    outs = part_matrices(log_softmax, block)
+    for part, hidden, out in zip(block, hidden_parts, outs, strict=True):
+        rows = weight.narrow(0, part.row, part.width)
+        logits = torch.addmm(bias.narrow(0, part.row, part.width), hidden, rows.T)
         torch.log_softmax(logits.to(dtype), 1, out=out)
     return log_softmax
+
+
+def block_rows(values: Tensor, block: list[Part]) -> Tensor:
+    """Return the values (n, ...) of the decisions of a block."""
+    first = block[0].first
+    return values.narrow(0, first, block[-1].first + block[-1].n - first)
 
 
 def part_matrices(values: Tensor, block: list[Part]) -> Iterator[Tensor]:
@@ -310,10 +315,8 @@ def part_matrices(values: Tensor, block: list[Part]) -> Iterator[Tensor]:
 
 def chosen_children(decisions: Decisions, block: list[Part]) -> Tensor:
     """Return the positions of the branches taken among all children of a block."""
-    first = block[0].first
-    n = block[-1].first + block[-1].n - first
-    start = offsets(decisions.width.narrow(0, first, n))
-    return start[:-1] + decisions.branch.narrow(0, first, n)
+    start = offsets(block_rows(decisions.width, block))
+    return start[:-1] + block_rows(decisions.branch, block)
 
 
 def add_product_gradients(
@@ -330,20 +333,25 @@ def add_product_gradients(
     `inputs.hidden` and `gradient.hidden` have a vector for each decision. `loss_weight` (D,) is the
     weight of each decision in the loss, `row` the first row of each node in the gradients.
     """
-    # d loss / d logits = loss_weight * (softmax - [child taken])
+    # d loss / d logits = loss_weight * (softmax - [child taken]). The vectors and their gradients
+    # have the loss weight as a factor, since they are shorter than the logits.
     errors = log_softmax.exp()
     errors[chosen_children(decisions, block)] -= 1
-    for part, error in zip(block, part_matrices(errors, block), strict=True):
-        error.mul_(loss_weight.narrow(0, part.first, part.n)[:, None])
-        error = error.to(inputs.weight.dtype)
-        vectors = inputs.hidden.narrow(0, part.first, part.n)
-        gradient.weight.narrow(0, row[part.node], part.width).addmm_(error.T, vectors)
-        gradient.bias.narrow(0, row[part.node], part.width).add_(error.sum(0))
-        torch.mm(
-            error,
-            inputs.weight.narrow(0, part.row, part.width),
-            out=gradient.hidden.narrow(0, part.first, part.n),
-        )
+    factors = block_rows(loss_weight, block)
+    vectors = block_rows(inputs.hidden, block) * factors[:, None]
+    grad_vectors = block_rows(gradient.hidden, block)
+    sizes = [part.n for part in block]
+    parts = zip(
+        block,
+        part_matrices(errors.to(inputs.weight.dtype), block),
+        *(torch.split(values, sizes) for values in (factors, vectors, grad_vectors)),
+        strict=True,
+    )
+    for part, error, factor, hidden, grad_hidden in parts:
+        gradient.weight.narrow(0, row[part.node], part.width).addmm_(error.T, hidden)
+        gradient.bias.narrow(0, row[part.node], part.width).addmv_(error.T, factor)
+        torch.mm(error, inputs.weight.narrow(0, part.row, part.width), out=grad_hidden)
+    grad_vectors.mul_(factors[:, None])
 
 
 # All nodes.
@@ -388,7 +396,7 @@ def gradients(
     by_decision = inputs._replace(hidden=hidden.index_select(0, item))
     gradient = Inputs(grad_weight, grad_bias, torch.empty_like(by_decision.hidden))
     node_position = position[len(rows) :].tolist()
-    loss_weight = loss_weight[layout.wide_position]
+    loss_weight = loss_weight[layout.wide_position].to(weight.dtype)
     for number, block in enumerate(nodes.blocks):
         # Log-probabilities are kept for a single block; with more blocks, they are computed again
         kept = log_softmax[number] if log_softmax else None
