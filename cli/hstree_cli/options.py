@@ -131,7 +131,7 @@ Seconds = Annotated[
 ]
 Dim = Annotated[int | None, _training("--dim", "Dimensionality of the word vectors.", "D")]
 BatchSize = Annotated[int | None, _training("--batch-size", "Number of tokens per batch.", "B")]
-LearningRate = Annotated[float | None, _training("--learning-rate", "Initial learning rate.", "X")]
+LearningRate = Annotated[float | None, _training("--learning-rate", "Highest learning rate.", "X")]
 
 
 # Classes of options

@@ -207,8 +207,8 @@ def test_a_stopped_training_ends_with_the_same_bits(model, candidate, texts, tmp
         assert np.array_equal(array, again.parameters()[name]), name
 
 
-@pytest.mark.parametrize("sparse", [True, False])
-def test_adagrad_is_that_of_the_numpy_models(sparse):
+@pytest.mark.parametrize("form", ["sparse", "sparse, with repeated rows", "dense"])
+def test_adagrad_is_that_of_the_numpy_models(form):
     """For gradients of a mean loss, if the initial sum is divided by the squared batch size."""
     n_tokens, initial, rate = 8, 3.0, 0.1
     start = np.random.default_rng(0).standard_normal((4, 2), np.float32)
@@ -221,8 +221,12 @@ def test_adagrad_is_that_of_the_numpy_models(sparse):
         expected.step(rows, gradient, rate)
         mean = torch.from_numpy(gradient / n_tokens)
         index = torch.from_numpy(rows)[None]
+        if form == "sparse, with repeated rows":
+            # row 2 in two halves
+            index = torch.tensor([[2, 0, 2]])
+            mean = torch.stack([mean[1] / 2, mean[0], mean[1] / 2])
         parameter.grad = torch.sparse_coo_tensor(index, mean, (4, 2), check_invariants=True)
-        if not sparse:
+        if form == "dense":
             parameter.grad = parameter.grad.to_dense()
         optimiser.step()
     np.testing.assert_allclose(parameter.detach(), expected.parameter, rtol=1e-5)
@@ -241,7 +245,9 @@ def test_adagrad_begins_with_a_sum_of_one_for_the_summed_loss(streams, texts):
 def test_learning_rates_rise_in_the_warmup_and_fall_to_zero(texts):
     options = {**QUICK, "epochs": 10, "learning_rate": 0.4}
     spec = spec_of("huffman", texts[0])
-    trainer = NetworkTrainer(new_model(spec, model="gru", **options, warmup_ratio=0.2), 4)
+    model = new_model(spec, model="gru", **options, warmup_ratio=0.2)
+    trainer = NetworkTrainer(model, 4)
+    assert "warm-up of 20%" in model.describe(model.config())[1]
     rates = [trainer.learning_rate(done) for done in (0, 1, 2, 6, 10, 11)]
     np.testing.assert_allclose(rates, [0, 0.2, 0.4, 0.2, 0, 0])
     trainer = NetworkTrainer(new_model(spec, model="gru", **options), 4)
