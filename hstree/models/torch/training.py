@@ -61,14 +61,14 @@ class RowAdagrad(torch.optim.Optimizer):
                 continue
             squares = self.state[parameter]["squares"]
             if gradient.is_sparse:
-                # Without the check, autograd's gradients are sorted again
+                # Autograd drops the mark of coalesced gradients, which need not be sorted again
                 if not _ascends(gradient._indices()[0]):
                     gradient = gradient.coalesce()
                 rows = gradient._indices()[0]
                 values = gradient._values()
                 total = squares.index_select(0, rows) + _row_squares(values)
                 squares.index_copy_(0, rows, total)
-                # The gradient becomes the step: a product elsewhere takes twice as long
+                # The gradient becomes the step, since a new array takes twice as long
                 values.mul_(_row_rates(total, values))
                 parameter.add_(row_gradient(rows, values, len(parameter)), alpha=-group["lr"])
             else:
