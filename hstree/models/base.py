@@ -51,6 +51,7 @@ MAX_EPOCHS = 1_000_000
 Epochs = Annotated[int, Meta(ge=0, le=MAX_EPOCHS)]
 BatchSize = Annotated[int, Meta(ge=1, le=1 << 22)]
 LearningRate = Annotated[float, Meta(gt=0)]
+Fraction = Annotated[float, Meta(ge=0, lt=1)]
 Seconds = Annotated[float, Meta(gt=0)] | None
 
 

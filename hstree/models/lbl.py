@@ -32,6 +32,7 @@ from hstree.layers.registry import LayerSpec
 from hstree.models.base import (
     BatchSize,
     Epochs,
+    Fraction,
     LearningRate,
     Seconds,
     Size,
@@ -97,7 +98,7 @@ class LanguageModel(Model["LogBilinear"]):
     epochs: Epochs = 20
     batch_size: BatchSize = 256
     learning_rate: LearningRate = 0.1
-    dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.35
+    dropout: Fraction = 0.35
     weight_decay: Annotated[float, Meta(ge=0)] | None = None
     seconds: Seconds = None
     random_state: RandomState = 0

@@ -15,11 +15,10 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Tensor, nn
 
 from hstree import progress
@@ -41,6 +40,7 @@ from hstree.models.base import (
     BaseModel,
     BatchSize,
     Epochs,
+    Fraction,
     LearningRate,
     Seconds,
     Size,
@@ -61,7 +61,6 @@ from hstree.training.scoring import BATCH
 from hstree.training.trainer import History
 from hstree.tree import Tree
 
-WarmupRatio = Annotated[float, Meta(ge=0, lt=1)]
 #: Default number of tokens in a batch, on a CPU and on a GPU.
 CPU_BATCH = 512
 GPU_BATCH = 4096
@@ -114,7 +113,7 @@ class TorchModel(BaseModel):
     length: Width = 32
     learning_rate: LearningRate = 0.1
     network_rate: LearningRate = 0.002
-    warmup_ratio: WarmupRatio = 0.1
+    warmup_ratio: Fraction = 0.1
     rates: str = ""
     device: str = "auto"
     seconds: Seconds = None

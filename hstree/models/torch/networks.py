@@ -13,11 +13,10 @@ from torch.nn import functional
 
 from hstree.errors import OptionError
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import LearningRate, Width, in_sorted_order
-from hstree.models.torch.model import TorchModel, WarmupRatio
+from hstree.models.base import Fraction, LearningRate, Width, in_sorted_order
+from hstree.models.torch.model import TorchModel
 from hstree.tree import Tree
 
-Dropout = Annotated[float, Meta(ge=0, lt=1)]
 Layers = Annotated[int, Meta(ge=1, le=64)]
 #: Standard deviation of the initial word vectors.
 EMBEDDING_SCALE = 0.1
@@ -41,9 +40,9 @@ class GRU(TorchModel):
 
     _: KW_ONLY
     learning_rate: LearningRate = 0.3
-    warmup_ratio: WarmupRatio = 0.0
+    warmup_ratio: Fraction = 0.0
     layers: Layers = 1
-    dropout: Dropout = 0.1
+    dropout: Fraction = 0.1
 
     def make_network(self) -> nn.Module:
         """Return an untrained GRU."""
@@ -91,7 +90,7 @@ class Transformer(TorchModel):
     layers: Layers = 2
     heads: Layers = 4
     positions: Literal["rotary", "learned"] = "rotary"
-    dropout: Dropout = 0.1
+    dropout: Fraction = 0.1
 
     def __post_init__(self, output: Tree | LayerSpec) -> None:
         super().__post_init__(output)
