@@ -51,6 +51,9 @@ def parse(parser: ArgumentParser) -> Namespace:
     add_texts(parser)
     parser.add_argument("--text", type=Path, help="a file in place of a corpus")
     parser.add_argument("--words", type=int, help="number of its most frequent words to keep")
+    parser.add_argument(
+        "--min-count", type=int, default=1, help="of its words; 2 or more trains <unk>"
+    )
     parser.add_argument("--vocabulary", type=Path, help="its words, as `hstree vocab` writes them")
     parser.add_argument("--model", default="gru", help='model and options, as "gru dim=256"')
     parser.add_argument("--reference", default="sampled", help="has the ratio 1")
@@ -115,7 +118,9 @@ def read_splits(options: Namespace) -> Splits:
     if options.vocabulary is not None:
         words = Vocabulary.from_file(options.vocabulary)
     else:
-        words = parts.train.select_vocabulary(min_count=1, max_size=options.words, unk=True)
+        words = parts.train.select_vocabulary(
+            min_count=options.min_count, max_size=options.words, unk=True
+        )
     return Splits(*(part.with_vocabulary(words) for part in parts))
 
 

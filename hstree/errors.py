@@ -60,6 +60,10 @@ class TrainingError(HstreeError):
     """Training or scoring failed, for example because the loss is not finite."""
 
 
+class DivergenceError(TrainingError):
+    """Training ended with a loss that is not finite, for example if its learning rate is high."""
+
+
 class WorkerError(HstreeError):
     """A job failed in another process, or a cluster cannot be used."""
 

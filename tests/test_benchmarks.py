@@ -198,10 +198,12 @@ def test_networks_read_all_splits_alike(tmp_path):
     for part, line in (("train", "a a b"), ("valid", "b b a"), ("test", "c b a")):
         write_lines(tmp_path / f"ptb.{part}.txt", [line] * 8 + ["<unk>"])
     vocabulary = write_lines(tmp_path / "words.txt", ["<eos>\t9", "a\t16", "<unk>\t1"])
-    names = {"text": None, "corpus": "ptb", "ptb": tmp_path, "words": None, "vocabulary": None}
+    names = {"text": None, "corpus": "ptb", "ptb": tmp_path}
+    names |= {"words": None, "min_count": 1, "vocabulary": None}
     for chosen, expected in (
         ({}, ["a", "b", "<eos>", "<unk>"]),
         ({"words": 3}, ["a", "<eos>", "<unk>"]),
+        ({"min_count": 9}, ["a", "<eos>", "<unk>"]),
         ({"vocabulary": vocabulary}, ["<eos>", "a", "<unk>"]),
     ):
         splits = read_splits(Namespace(**names | chosen))

@@ -24,7 +24,7 @@ from hstree._arrays import Array, Integer
 from hstree._text import TextTable, format_number, plural
 from hstree.data.text_score import perplexity
 from hstree.data.windows import ContextBatches
-from hstree.errors import FileFormatError, TrainingError
+from hstree.errors import DivergenceError, FileFormatError, TrainingError
 from hstree.layers.base import OutputLayer
 from hstree.training.ahead import ahead
 from hstree.training.checkpoints import Checkpoints, State
@@ -431,9 +431,9 @@ class EpochLoop(ABC):
         running = perplexity(position.nll, position.tokens)
         for part, value in (("training", running), ("validation", valid)):
             if value is not None and not math.isfinite(value):
-                raise TrainingError(
+                raise DivergenceError(
                     f"the training diverged: the {part} perplexity of epoch {position.epoch} is "
-                    f"{value}; lower the learning rate, which is {rate:g}"
+                    f"{value}; lower the learning rate, which is {self.rate:g}"
                 )
 
         # Record the epoch

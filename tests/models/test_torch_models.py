@@ -1,6 +1,7 @@
 """Recurrent networks, transformers and users' networks: training, scores, saved models."""
 
 import json
+import math
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,7 @@ import pytest
 import hstree
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import EOS
-from hstree.errors import HstreeError, InputError, OptionError
+from hstree.errors import HstreeError, InputError, OptionError, TrainingError
 from hstree.layers.registry import LayerSpec
 from hstree.models import load_model, new_model
 from hstree.training import adagrad
@@ -46,6 +47,14 @@ def make(n_words, dim, width=2):
     return Convolution(n_words, dim, width)
 """
 LINES = markov_lines(1_500, 0)[0]
+
+
+def nan_loss(*_):
+    return math.nan
+
+
+def no_memory(*_):
+    raise MemoryError
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +241,30 @@ def test_adagrad_is_that_of_the_numpy_models(form):
     np.testing.assert_allclose(parameter.detach(), expected.parameter, rtol=1e-5)
 
 
+@pytest.mark.parametrize("form", ["shared", "expanded", "empty"])
+def test_adagrad_takes_every_gradient_of_autograd(form):
+    """Gradients of tables that share memory, that have one element, and without rows; a scalar."""
+    ids = torch.tensor([0, 1, 3])
+    results = []
+    for sparse in (False, True):
+        torch.manual_seed(0)
+        first, second = (torch.nn.Embedding(4, 2, sparse=sparse) for _ in range(2))
+        scale = torch.nn.Parameter(torch.tensor(2.0))
+        optimiser = RowAdagrad([first.weight, second.weight, scale], 0.1, 0.5)
+        for _ in range(2):
+            optimiser.zero_grad()
+            if form == "shared":
+                loss = scale * ((first(ids) + second(ids)) ** 2).sum()
+            elif form == "expanded":
+                loss = first(ids).sum() + scale * second(ids).sum()
+            else:
+                loss = first(ids[:0]).sum() + scale * (second(ids) ** 2).sum()
+            loss.backward()
+            optimiser.step()
+        results.append(torch.cat([first.weight.ravel(), second.weight.ravel(), scale[None]]))
+    torch.testing.assert_close(*results)
+
+
 @pytest.mark.parametrize("streams", [1, 4])
 def test_adagrad_begins_with_a_sum_of_one_for_the_summed_loss(streams, texts):
     model = new_model(spec_of("huffman", texts[0]), model="gru", **QUICK)
@@ -323,6 +356,85 @@ def test_a_network_that_cannot_be_used_is_refused_in_one_line(body, problem, tex
     with pytest.raises(OptionError, match=problem) as caught:
         model.fit(*texts[:2])
     assert "\n" not in str(caught.value)
+
+
+def test_a_state_keeps_its_type(texts, tmp_path):
+    source = """
+        from typing import NamedTuple
+
+        from torch import Tensor, nn
+
+
+        class State(NamedTuple):
+            h: Tensor
+            c: Tensor
+
+
+        class Network(nn.Module):
+            def __init__(self, n_words, dim):
+                super().__init__()
+                self.vectors = nn.Embedding(n_words, dim, sparse=True)
+                self.body = nn.LSTM(dim, dim, batch_first=True)
+
+            def forward(self, ids, state):
+                hidden, new = self.body(self.vectors(ids), state and (state.h, state.c))
+                return hidden, State(*new)
+    """
+    options = user_network(tmp_path, source, "Network")
+    model = new_model(hstree.build("huffman", texts[0]), **options, epochs=1).fit(*texts[:2])
+    assert model.perplexity(texts[2]) < 6
+
+
+def test_a_model_with_few_weights_is_saved_and_read(tmp_path):
+    source = """
+        from torch import nn
+
+
+        class Network(nn.Module):
+            def __init__(self, n_words, dim):
+                super().__init__()
+                self.body = nn.Sequential(nn.Embedding(n_words, 2, sparse=True), nn.Linear(2, dim))
+
+            def forward(self, ids, state):
+                return self.body(ids), None
+    """
+    text = hstree.Corpus.from_lines([f"w{i} w{i // 2}" for i in range(500)], min_count=1)
+    spec = LayerSpec(text.counted_vocabulary(), "adaptive")
+    options = user_network(tmp_path, source, "Network")
+    model = new_model(spec, **options | {"dim": 64}, epochs=0).fit(text)
+    assert sum(a.size for a in model.parameters().values()) < 64 * len(spec.labels)
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").perplexity(text) == model.perplexity(text)
+
+
+def test_scores_are_computed_in_evaluation_mode(texts):
+    model = new_model(spec_of("flat", texts[0]), model="gru", **QUICK, epochs=0).fit(texts[0])
+    uses = {
+        "perplexity": lambda: model.perplexity(texts[2]),
+        "top_k": lambda: model.top_k([["a"]], 1),
+        "sample": lambda: model.sample(1),
+    }
+    for name, use in uses.items():
+        model.module.train()
+        model.head.train()
+        use()
+        assert not model.module.training, name
+        assert not model.head.training, name
+
+
+def test_adaptive_softmax_takes_short_hidden_vectors(texts):
+    spec = LayerSpec(texts[0].counted_vocabulary(), "adaptive")
+    model = new_model(spec, model="gru", **QUICK | {"dim": 2}, epochs=1).fit(*texts[:2])
+    assert model.perplexity(texts[2]) < 8
+
+
+def test_the_flat_loss_in_chunks_is_the_same(texts, monkeypatch):
+    model = new_model(spec_of("flat", texts[0]), model="gru", **QUICK, epochs=1).fit(*texts[:2])
+    hidden = torch.randn(5, QUICK["dim"], generator=torch.Generator().manual_seed(0))
+    target = torch.arange(5) % len(model.spec.labels)
+    expected = model.head.loss(hidden, target)
+    monkeypatch.setattr("hstree.models.torch.heads.CHUNKED_LOGITS", 0)
+    torch.testing.assert_close(model.head.loss(hidden, target), expected)
 
 
 def test_word_vectors_may_be_shared_in_any_precision(texts, tmp_path):
@@ -721,10 +833,32 @@ def test_the_best_rate_goes_on(texts, tmp_path, monkeypatch):
         new_model(spec, model="gru", **options, epochs=1).fit(train, valid)
 
 
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [(nan_loss, "diverged with each of the rates"), (no_memory, "lower --batch-size")],
+)
+def test_a_rate_is_given_up_only_if_it_diverges(result, problem, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(NetworkTrainer, "step", result)
+    options = {**QUICK, "rates": "0.1,0.3", "seconds": 1.0}
+    model = new_model(spec_of("huffman", texts[0]), model="gru", **options)
+    with pytest.raises(TrainingError, match=problem):
+        model.fit(*texts[:2], checkpoints=tmp_path, pauses=True)
+    assert not list(tmp_path.rglob("choice.json"))
+
+
+def test_a_divergence_in_the_warmup_names_the_learning_rate(texts, monkeypatch):
+    monkeypatch.setattr(NetworkTrainer, "step", nan_loss)
+    model = new_model(spec_of("huffman", texts[0]), model="transformer", **QUICK, epochs=2)
+    with pytest.raises(TrainingError, match=r"which is 0\.1"):
+        model.fit(*texts[:2])
+
+
 def test_options_are_checked(texts):
     tree = hstree.build("huffman", texts[0])
     with pytest.raises(OptionError, match="twice as many must divide dim"):
         new_model(tree, model="transformer", dim=10, heads=4)
+    with pytest.raises(OptionError, match="batch_size is 4, less than the length of a stream, 32"):
+        new_model(tree, model="gru", batch_size=4)
     with pytest.raises(OptionError, match="device is 'gpu'"):
         new_model(tree, model="gru", device="gpu")
     with pytest.raises(OptionError, match="warmup_ratio"):

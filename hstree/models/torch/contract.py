@@ -56,7 +56,7 @@ def first_state(model: Any, streams: int) -> Any:
     device = torch.device("cpu") if parameter is None else parameter.device
     ids = torch.zeros(streams, model.length, dtype=torch.int64, device=device)
     hidden, state = call_network(model, ids, None)
-    if hidden.device.type != device.type:
+    if hidden.device != device:
         raise refusal(name, f"returns a tensor on {hidden.device}, not on {device}")
 
     # Call it again, then with other tokens at the end of the streams
@@ -102,5 +102,7 @@ def flat_state(state: Any) -> list[Any]:
 def map_state(function: Callable[[Tensor], Tensor], state: Any) -> Any:
     """Apply a function to each tensor of a state."""
     if isinstance(state, tuple | list):
-        return tuple(map_state(function, part) for part in state)
+        parts = [map_state(function, part) for part in state]
+        is_named = hasattr(state, "_fields")  # a named tuple takes one argument per part
+        return type(state)(*parts) if is_named else type(state)(parts)
     return None if state is None else function(state)

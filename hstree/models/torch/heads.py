@@ -48,7 +48,7 @@ class TorchHead(nn.Module):
     """
 
     options: ClassVar[frozenset[str]] = frozenset()
-    """Options of the layer that it takes; others must have their defaults."""
+    """Layer options that the head supports; other options must have their default values."""
     is_likelihood: ClassVar[bool] = True
     """Whether the losses of a head without a layer are negative log-likelihoods."""
     prefix: ClassVar[str] = "head."
@@ -199,6 +199,7 @@ class AdaptiveHead(TorchHead):
                 reason = f"are too many for {dim} dimensions and the factor {factor:g}"
                 raise OptionError.about("cutoffs", reason)
             cutoffs = cutoffs[-1:]
+            factor = min(factor, dim)
         self.layer = nn.AdaptiveLogSoftmaxWithLoss(
             dim, n, cutoffs, div_value=factor, head_bias=True
         )

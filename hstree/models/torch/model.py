@@ -75,7 +75,8 @@ class TorchModel(BaseModel):
     Parameters
     ----------
     batch_size : int, optional
-        Number of tokens in a batch (default: 512 on a CPU, 4,096 on a GPU).
+        Maximum number of tokens in a batch, at least `length` (default: 512 on a CPU, 4,096 on a
+        GPU).
     length : int
         Number of tokens of a stream in a batch, through which gradients flow. A network without a
         state sees at most this many tokens.
@@ -89,7 +90,7 @@ class TorchModel(BaseModel):
         Learning rates to choose from, such as "0.03,0.1,0.3": each trains for an equal part of half
         of the first seconds, and the best on validation continues. Empty for `learning_rate`.
     device : str
-        "cpu", "cuda", "cuda:1", "mps", or "auto": a GPU if there is one.
+        "cpu", "cuda", "cuda:1", "mps", or "auto": "cuda" if this machine has it, or else "cpu".
 
     Attributes
     ----------
@@ -104,6 +105,8 @@ class TorchModel(BaseModel):
     more_candidates: ClassVar[tuple[str, ...]] = ("semantic short_list=250", "adaptive")
     backend: ClassVar[str] = "PyTorch"
     vector_options: ClassVar[Mapping[str, Any] | None] = {"model": "cbow"}
+    _has_table: ClassVar[bool] = True
+    """Whether the network has a vector of length `dim` for each word."""
 
     output: InitVar[Tree | LayerSpec]
     _: KW_ONLY
@@ -125,6 +128,9 @@ class TorchModel(BaseModel):
             reason = f"is {self.device!r}; it must be auto, cpu, cuda, cuda:1 or mps"
             raise OptionError.about("device", reason)
         parse_rates(self.rates)
+        if self.batch_size is not None and self.batch_size < self.length:
+            reason = f"is {self.batch_size}, less than the length of a stream, {self.length}"
+            raise OptionError.about("batch_size", f"{reason}; lower both")
 
     @classmethod
     def check_setup(cls, words: Vocabulary, options: Mapping[str, Any]) -> None:
@@ -232,7 +238,8 @@ class TorchModel(BaseModel):
         If this machine lacks the device of the training run, the model uses the CPU.
         """
         # The sizes in the options may far exceed those in the file
-        if sum(tensor.size for tensor in saved.tensors.values()) < self.dim * len(self.spec.labels):
+        n_weights = sum(tensor.size for tensor in saved.tensors.values())
+        if self._has_table and n_weights < self.dim * len(self.spec.labels):
             problem = f"has too few weights for {self.dim} dimensions"
             raise FileFormatError(f"{saved.folder} {problem}; train the model again")
         self.torch_device = find_device(self.device) or torch.device("cpu")

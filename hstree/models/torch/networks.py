@@ -26,7 +26,7 @@ ROTARY_BASE = 10_000.0
 
 @dataclass(eq=False)
 class GRU(TorchModel):
-    """Recurrent network (GRU) in PyTorch: a word from all words before it.
+    """Recurrent network (GRU) in PyTorch, which predicts each word from all words before it.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class GRUNetwork(nn.Module):
 
 @dataclass(eq=False)
 class Transformer(TorchModel):
-    """Causal transformer in PyTorch: a word from the words before it.
+    """Causal transformer in PyTorch, which predicts each word from the words before it.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any
 
 from hstree._files import json_hash, read_json, write_json
 from hstree.data.corpus import Corpus
-from hstree.errors import OptionError, TrainingError
+from hstree.errors import DivergenceError, OptionError
 
 #: Fraction of the first seconds in which the learning rates are compared.
 RATES_FRACTION = 1 / 2
@@ -50,13 +50,17 @@ def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> A
         perplexities: dict[float, float] = {}
         for rate in rates:
             trial = _copy(model, rate, seconds)
-            with suppress(TrainingError):  # the rate is too high
+            with suppress(DivergenceError):  # the rate is too high
                 trial.train_once(train, valid, folder, pauses=True)
             if trial.history_.interrupted:
                 return trial
             scores = [epoch.valid or math.inf for epoch in trial.history_.epochs]
             perplexities[rate] = min(scores, default=math.inf)
         best_rate = min(perplexities, key=perplexities.__getitem__)
+        if math.isinf(perplexities[best_rate]):
+            raise DivergenceError(
+                f"the training diverged with each of the rates {model.rates}; give lower rates"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         write_json(file, {"rate": best_rate, "others": seconds * (len(rates) - 1)})
 

@@ -19,9 +19,11 @@ def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
     """Yield the hidden vectors (n, d) after the tokens (T,) of a text, in order, n at a time.
 
     A network with a state reads all tokens in order. A network without one reads overlapping
-    windows of the model's `length`; the second half of each window is new.
+    windows of the model's `length`; the second half of each window is new. The network and the head
+    are in evaluation mode afterwards.
     """
     model.module.eval()
+    model.head.eval()
     length = model.length
     hidden, state = call_network(model, ids[None, :length], None)
     yield hidden[0].float()
@@ -46,9 +48,11 @@ def read(model: Any, ids: Tensor) -> Iterator[Tensor]:
 def read_on(model: Any, ids: Tensor, state: Any = None) -> tuple[Tensor, Any]:
     """Return the hidden vectors (B, d) after more tokens (B, n) of texts, and the state.
 
-    A network without a state reads only the last tokens of each text, at most `length`.
+    A network without a state reads only the last tokens of each text, at most `length`. The network
+    and the head are in evaluation mode afterwards.
     """
     model.module.eval()
+    model.head.eval()
     first, *others = torch.split(ids, model.length, 1)
     hidden, state = call_network(model, first, state)
     if others and state is None:

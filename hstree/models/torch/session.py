@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -39,12 +40,16 @@ def require_device(name: str) -> torch.device:
 
 @contextmanager
 def torch_session(device: torch.device) -> Iterator[None]:
-    """Compute with the threads of hstree, then restore torch's random generators."""
+    """Use hstree's number of threads and unchecked sparse tensors; then restore torch's settings.
+
+    The states of torch's random generators are restored, too.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads())
-    torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call]
+    unchecked: Any = torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[no-untyped-call]
+    generators = torch.random.fork_rng([device] if device.type == "cuda" else [])
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with unchecked, generators:
             yield
     finally:
         torch.set_num_threads(before)

@@ -9,6 +9,7 @@ fall to zero over the epochs, or over the budget of seconds.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -40,7 +41,7 @@ class RowAdagrad(torch.optim.Optimizer):
     """Adagrad with one sum of squared gradients per row, as in `hstree.training.adagrad`.
 
     A sparse gradient updates only its rows, and is overwritten. The sums begin with
-    `initial_accumulator`.
+    `initial_accumulator`. A scalar is one row.
     """
 
     def __init__(
@@ -48,17 +49,17 @@ class RowAdagrad(torch.optim.Optimizer):
     ) -> None:
         super().__init__(parameters, {"lr": lr})
         for parameter in self.param_groups[0]["params"]:
-            squares = torch.full((len(parameter),), initial_accumulator, device=parameter.device)
+            squares = torch.full(parameter.shape[:1], initial_accumulator, device=parameter.device)
             self.state[parameter]["squares"] = squares
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update the rows of all parameters."""
         (group,) = self.param_groups
-        for parameter in group["params"]:
+        parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+        memories = Counter(_memory(p.grad) for p in parameters if p.grad.is_sparse)
+        for parameter in parameters:
             gradient = parameter.grad
-            if gradient is None:
-                continue
             squares = self.state[parameter]["squares"]
             if gradient.is_sparse:
                 # Autograd drops the mark of coalesced gradients, which need not be sorted again
@@ -68,8 +69,11 @@ class RowAdagrad(torch.optim.Optimizer):
                 values = gradient._values()
                 total = squares.index_select(0, rows) + _row_squares(values)
                 squares.index_copy_(0, rows, total)
-                # The gradient becomes the step, since a new array takes twice as long
-                values.mul_(_row_rates(total, values))
+                # The gradient becomes the step, since a new array takes twice as long; tables whose
+                # vectors are added share their gradients, and sums have expanded ones
+                is_own = values.is_contiguous() and memories[_memory(parameter.grad)] == 1
+                out = values if is_own else None
+                values = torch.mul(values, _row_rates(total, values), out=out)
                 parameter.add_(row_gradient(rows, values, len(parameter)), alpha=-group["lr"])
             else:
                 squares += _row_squares(gradient)
@@ -82,17 +86,23 @@ def _ascends(rows: Tensor) -> bool:
     return bool((rows[1:] > rows[:-1]).all())
 
 
+def _memory(gradient: Tensor) -> int:
+    """Return the address of the memory that holds the values of a sparse gradient."""
+    return gradient._values().untyped_storage().data_ptr()
+
+
 def _row_squares(values: Tensor) -> Tensor:
-    """Return the mean squares (r,) of the rows of values (r, ...)."""
-    flat = values.reshape(len(values), -1)
-    squares: Tensor = torch.linalg.vecdot(flat, flat) / flat.shape[1]
+    """Return the mean squares (r,) of the rows of values (r, ...); () for a scalar."""
+    n = math.prod(values.shape[1:])
+    flat = values.reshape((*values.shape[:1], n))
+    squares: Tensor = torch.linalg.vecdot(flat, flat) / max(1, n)
     return squares
 
 
 def _row_rates(total: Tensor, values: Tensor) -> Tensor:
     """Return the rate of each row from its sum (r,), for values (r, ...)."""
     rates: Tensor = (total + TINY).rsqrt()
-    return rates.reshape(-1, *[1] * (values.ndim - 1))
+    return rates.reshape((*total.shape, *[1] * (values.ndim - 1)))
 
 
 class StreamBatches(ContextBatches):
@@ -177,7 +187,7 @@ class NetworkTrainer(EpochLoop):
         """
         rng = np.random.default_rng([self._random_state, 1, epoch])
         torch.manual_seed(int(rng.integers(1 << 62)))
-        # validation leaves both in evaluation mode
+        # Validation leaves both in evaluation mode
         self.network.train()
         self.head.train()
         for ids, is_first in train.stream_batches(rng):

@@ -1,4 +1,4 @@
-"""Your own network in PyTorch: a word from the words before it."""
+"""Models with a user's own network in PyTorch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hstree.tree import Tree
 
 @dataclass(eq=False)
 class TorchNetwork(TorchModel):
-    """Your own network in PyTorch: a word from the words before it.
+    """Your own network in PyTorch, which predicts each word from the words before it.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ class TorchNetwork(TorchModel):
     """
 
     name: ClassVar[str] = "torch"
+    _has_table: ClassVar[bool] = False
 
     _: KW_ONLY
     network: str = ""
