@@ -191,6 +191,16 @@ def test_networks_are_compared_and_kept(name, monkeypatch, capsys, tmp_path):
     assert [row["test"] for row in again] == [row["test"] for row in rows]
 
 
+def test_training_steps_are_timed(monkeypatch, capsys, tmp_path):
+    pytest.importorskip("torch", reason=needs.TORCH)
+    model = ("--model", "gru dim=8 length=8 batch_size=32", "--rounds", 1)
+    candidates = ["sampled", "huffman short_list=3", "flat"]
+    arguments = ("--ptb", ptb(tmp_path), *model, "--candidates", *candidates)
+    rows = run("torch_training", monkeypatch, capsys, tmp_path, *arguments)
+    assert [row["candidate"] for row in rows] == candidates
+    assert all(row["hstree ms"] > 0 and row["plain loop ms"] > 0 for row in rows)
+
+
 def test_networks_read_all_splits_alike(tmp_path):
     pytest.importorskip("torch", reason=needs.TORCH)
     from benchmarks.torch_perplexity import read_splits

@@ -25,6 +25,7 @@ from tests.texts import markov_lines, write_lines
 torch = pytest.importorskip("torch", reason=needs.TORCH)
 from hstree.models.torch.training import NetworkTrainer, RowAdagrad  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*lowest after epoch")
 #: Options of models that train in a moment.
 QUICK = {"dim": 8, "batch_size": 32, "length": 8}
 #: A user's network: a causal convolution over the tokens of a call, without a state.
@@ -851,6 +852,18 @@ def test_a_divergence_in_the_warmup_names_the_learning_rate(texts, monkeypatch):
     model = new_model(spec_of("huffman", texts[0]), model="transformer", **QUICK, epochs=2)
     with pytest.raises(TrainingError, match=r"which is 0\.1"):
         model.fit(*texts[:2])
+
+
+@pytest.mark.parametrize(("values", "epoch"), [([3, 2, 4, 5], 2), ([3, 4, 2, 5], None)])
+def test_overfitting_is_told(values, epoch, texts, monkeypatch):
+    perplexities = iter(values)
+    monkeypatch.setattr(NetworkTrainer, "validate", lambda *_: float(next(perplexities)))
+    model = new_model(spec_of("huffman", texts[0]), model="gru", **QUICK, epochs=4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*texts[:2])
+    told = [str(warning.message) for warning in caught if "lowest" in str(warning.message)]
+    assert [f"epoch {epoch} of 4" in message for message in told] == [True] * (epoch is not None)
 
 
 def test_options_are_checked(texts):

@@ -6,9 +6,12 @@ the network as ``network.NAME``.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
+import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
@@ -287,6 +290,7 @@ class TorchModel(BaseModel):
         pauses: bool,
     ) -> None:
         """Train from the start, or from the checkpoints, with the present learning rate."""
+        began = time.perf_counter()
         self.history_ = History()
         self.texts = collect_sources([text.record for text in (train, valid) if text is not None])
         text = self.reencode(train)
@@ -297,7 +301,20 @@ class TorchModel(BaseModel):
             self.head = self._new_head(text.counts)
             trainer = NetworkTrainer(self, batches.streams)
             self._open_checkpoints(checkpoints, (train, valid), trainer.batch_size, pauses=pauses)
+            trainer.preparation = time.perf_counter() - began
             self._run(trainer, batches, valid_batches)
+        self._warn_if_overfitted()
+
+    def _warn_if_overfitted(self) -> None:
+        """Warn if the validation perplexity was lowest in the first half of the epochs."""
+        epochs = self.history_.epochs
+        best = min(epochs, key=lambda epoch: epoch.valid or math.inf, default=None)
+        if best is not None and best.valid and len(epochs) >= 4 and best.epoch <= len(epochs) / 2:
+            warnings.warn(
+                f"{self.name}: the validation perplexity was lowest after epoch {best.epoch} of "
+                f"{len(epochs)}, whose weights are kept; raise the dropout, or train for less time",
+                stacklevel=3,
+            )
 
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints of the last `fit`; with `rates`, those of all rates."""

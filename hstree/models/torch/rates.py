@@ -8,9 +8,10 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
-from hstree._files import json_hash, read_json, write_json
+from hstree._files import read_json, write_json
 from hstree.data.corpus import Corpus
 from hstree.errors import DivergenceError, OptionError
+from hstree.training.checkpoints import checkpoint_key
 
 #: Fraction of the first seconds in which the learning rates are compared.
 RATES_FRACTION = 1 / 2
@@ -40,8 +41,7 @@ def train_best_rate(model: Any, train: Corpus, valid: Corpus, folder: Path) -> A
 
     changing = {"epochs", "seconds", "learning_rate"}
     config = {name: value for name, value in model.config().items() if name not in changing}
-    texts = [[text.sha256, list(text.lines)] for text in (train, valid)]
-    key = json_hash({"model": config, "layer": model.spec.config(), "texts": texts})
+    key = checkpoint_key(model.spec.config(), config, 0, (train, valid))  # batches are in config
     folder /= f"rates-{key[:16]}"
     file = folder / "choice.json"
 

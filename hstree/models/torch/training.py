@@ -151,13 +151,12 @@ class NetworkTrainer(EpochLoop):
         self._warmup_ratio: float = model.warmup_ratio
 
         # Adagrad trains the sparse word vectors and the head, Adam everything else
-        tables = [
+        tables = (
             m for m in self.network.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag)
-        ]
+        )
         # Modules may share a table
-        sparse: list[Any] = list(dict.fromkeys(table.weight for table in tables if table.sparse))
-        is_sparse = {id(parameter) for parameter in sparse}
-        self._dense = [p for p in self.network.parameters() if id(p) not in is_sparse]
+        sparse: dict[Any, None] = dict.fromkeys(table.weight for table in tables if table.sparse)
+        self._dense = [p for p in self.network.parameters() if p not in sparse]
         # the loss is a mean over the batch, so that gradients are those of the sum / batch size
         initial = INITIAL / self.batch_size**2
         self._adagrad = RowAdagrad([*sparse, *self.head.parameters()], self.rate, initial)
