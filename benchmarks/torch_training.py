@@ -20,7 +20,6 @@ from itertools import cycle
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 import hstree
 from benchmarks import common, torch_perplexity
@@ -62,9 +61,9 @@ def rows(options: Namespace) -> Iterator[dict[str, Any]]:
         }
 
 
-def plain_steps(network: nn.Module, head: Any, model: Any, text: hstree.Corpus) -> Iterator[None]:
+def plain_steps(network: Any, head: Any, model: Any, text: hstree.Corpus) -> Iterator[None]:
     """Train a network and its head on the batches of a text, again and again."""
-    sparse: list[Tensor] = [network.embedding.weight, *head.parameters()]  # type: ignore[list-item]
+    sparse = [network.embedding.weight, *head.parameters()]
     dense = [p for p in network.parameters() if p is not sparse[0]]
     adagrad = torch.optim.Adagrad(sparse, lr=model.learning_rate)
     adam = torch.optim.Adam(dense, lr=model.network_rate)
