@@ -38,7 +38,7 @@ VALUES = {
     "cutoffs": "2,4",
     "bands": "2:8,*:4",
     "limit": 3000,
-    "batch_size": 32,
+    "batch_size": 128,
     "dim": 16,
     "rates": "0.1,0.3",
     "device": "cpu",
