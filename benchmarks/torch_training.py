@@ -25,6 +25,7 @@ import hstree
 from benchmarks import common, torch_perplexity
 from hstree.layers.registry import LAYERS, LayerSpec
 from hstree.models import new_model
+from hstree.models.torch.model import CPU_BATCH
 from hstree.models.torch.training import MAX_NORM
 
 CANDIDATES = ("sampled", "huffman", "huffman short_list=250", "adaptive", "flat")
@@ -67,7 +68,7 @@ def plain_steps(network: Any, head: Any, model: Any, text: hstree.Corpus) -> Ite
     dense = [p for p in network.parameters() if p is not sparse[0]]
     adagrad = torch.optim.Adagrad(sparse, lr=model.learning_rate)
     adam = torch.optim.Adam(dense, lr=model.network_rate)
-    streams = 512 // model.length
+    streams = (model.batch_size or CPU_BATCH) // model.length
     ids = torch.from_numpy(model.reencode(text).ids()).long()
     ids = ids[: len(ids) // streams * streams].view(streams, -1)
     state = None
