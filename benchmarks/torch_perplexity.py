@@ -46,8 +46,8 @@ def main() -> None:
     common.report("torch_perplexity", rows(options.candidates, options), options.json)
 
 
-def parse(parser: ArgumentParser) -> Namespace:
-    """Parse a command line with the options of a text, a model and its training."""
+def add_model(parser: ArgumentParser) -> None:
+    """Add the options of a text and a model."""
     add_texts(parser)
     parser.add_argument("--text", type=Path, help="a file in place of a corpus")
     parser.add_argument("--words", type=int, help="number of its most frequent words to keep")
@@ -56,6 +56,11 @@ def parse(parser: ArgumentParser) -> Namespace:
     )
     parser.add_argument("--vocabulary", type=Path, help="its words, as `hstree vocab` writes them")
     parser.add_argument("--model", default="gru", help='model and options, as "gru dim=256"')
+
+
+def parse(parser: ArgumentParser) -> Namespace:
+    """Parse a command line with the options of a text, a model and its training."""
+    add_model(parser)
     parser.add_argument("--reference", default="sampled", help="has the ratio 1")
     parser.add_argument("--rates", type=float, nargs="+", help="learning rates of the heads")
     parser.add_argument("--device", default="auto")

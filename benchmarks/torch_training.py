@@ -35,7 +35,8 @@ def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--candidates", nargs="+", default=CANDIDATES, metavar="CANDIDATE")
     parser.add_argument("--rounds", type=int, default=20)
-    options = torch_perplexity.parse(parser)
+    torch_perplexity.add_model(parser)
+    options = parser.parse_args()
     torch.set_num_threads(1)
     common.report("torch_training", rows(options), options.json)
 

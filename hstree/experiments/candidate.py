@@ -37,18 +37,6 @@ from hstree.tree import Tree, load
 from hstree.tree.files import ENDINGS
 
 FLAT = "flat"
-#: Default candidates of a comparison.
-DEFAULT = (
-    "huffman",
-    "huffman + ngrams",
-    "gmm",
-    "gmm + ngrams",
-    "classes",
-    "classes + ngrams",
-    "sampled",
-    FLAT,
-    "kn5",
-)
 #: Candidates of the set ``trees``.
 _TREES = ("random", "huffman", "semantic", "gmm", "gmm epsilon=0.4 trees=4", "classes", FLAT)
 #: Trees of the set ``approximations``.
@@ -428,8 +416,8 @@ def parse_candidates(
 ) -> list[Candidate]:
     """Return the candidates of a comparison in order, with sets replaced by their candidates.
 
-    None means `DEFAULT`. A candidate that is both named and in a set is included once. Raises
-    OptionError if there is no candidate, or if one is named twice.
+    None means the default candidates of the model. A candidate that is both named and in a set is
+    included once. Raises OptionError if there is no candidate, or if one is named twice.
     """
     require_list(entries)
     if entries is None:
@@ -462,14 +450,16 @@ def require_list(entries: object) -> None:
 
 
 def candidates_in_set(name: str | None, model_options: Mapping[str, Any]) -> list[Candidate]:
-    """Return the candidates of a set, or of `DEFAULT`, that a model with these options can train.
+    """Return the candidates of a set that a model with these options can train.
+
+    Without a name, these are the model's default candidates.
 
     Only language models can train n-gram features and layers that need the words before each
     target.
     """
     names: tuple[str, ...] = _TREES
     if name is None:
-        names = DEFAULT + kind_of(model_options).model.more_candidates
+        names = kind_of(model_options).model.default_candidates
     if name == "approximations":
         layers = [
             # With a delay of 1, every batch would compute the features of all words

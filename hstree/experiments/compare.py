@@ -59,7 +59,7 @@ def compare(
     candidates : iterable of str, Candidate or Tree, optional
         Candidates as `Candidate.parse` reads them: "huffman", "gmm epsilon=0.4",
         "classes + ngrams", "2 x flat", "kn5", a tree file, or a named set ("trees" or
-        "approximations"). Default: `hstree.experiments.candidate.DEFAULT`.
+        "approximations"). Default: the model's `default_candidates`.
     folder : path
         Output folder, which is created if necessary and locked during the comparison. It contains
         ``trees``, ``runs``, ``words.tsv``, ``results.json`` and ``results.csv``.

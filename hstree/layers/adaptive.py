@@ -96,7 +96,7 @@ class AdaptiveSoftmax(OutputLayer):
         projection_rate: Annotated[float, Meta(ge=0, le=1)] = 1.0,
     ) -> None:
         super().__init__(len(vocabulary), dim)
-        cuts = _cutoffs(vocabulary.counts, dim, cutoffs, factor)
+        cuts = parse_cutoffs(vocabulary.counts, dim, cutoffs, factor)
         self.bands = Bands(vocabulary.counts, cuts)
         # (V,) log-probabilities of labels, then split into the short list and the clusters
         log_frequency = log_unigram(vocabulary.counts if counts is None else counts)
@@ -255,8 +255,11 @@ def _width(dim: int, factor: float, i: int) -> int:
         return 1
 
 
-def _cutoffs(counts: Integer, dim: int, text: str, factor: float) -> list[int]:
-    """Parse the option `cutoffs`; raise OptionError if it is illegal."""
+def parse_cutoffs(counts: Integer, dim: int, text: str, factor: float) -> list[int]:
+    """Return the cut-offs of the option `cutoffs`, in ascending order; [] for no clusters.
+
+    Raises OptionError if they are illegal.
+    """
     if text == "none":
         return []
     if text == "auto":

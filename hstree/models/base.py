@@ -66,6 +66,7 @@ _AUTHOR_NAMES = {
     "context_ids",
     "context_model",
     "converges",
+    "default_candidates",
     "describe",
     "draw",
     "for_vectors",
@@ -73,7 +74,6 @@ _AUTHOR_NAMES = {
     "hidden_batches",
     "is_language_model",
     "make_network",
-    "more_candidates",
     "name",
     "network_name",
     "new_context_model",
@@ -211,8 +211,18 @@ class BaseModel(Predictor):
     """Whether training may stop before the maximum number of epochs."""
     backend: ClassVar[str] = "NumPy"
     """Name of the backend."""
-    more_candidates: ClassVar[tuple[str, ...]] = ()
-    """Candidates that a comparison adds by default for this model."""
+    default_candidates: ClassVar[tuple[str, ...]] = (
+        "huffman",
+        "huffman + ngrams",
+        "gmm",
+        "gmm + ngrams",
+        "classes",
+        "classes + ngrams",
+        "sampled",
+        "flat",
+        "kn5",
+    )
+    """Default candidates of a comparison; those that the model cannot train are left out."""
     vector_options: ClassVar[Mapping[str, Any] | None] = None
     """Options of the model that trains word vectors for trees; None to use mean hidden vectors."""
 

@@ -23,6 +23,7 @@ from tests.scripts import run_python
 from tests.texts import markov_lines, write_lines
 
 torch = pytest.importorskip("torch", reason=needs.TORCH)
+from hstree.models.torch.heads import new_head  # noqa: E402
 from hstree.models.torch.training import NetworkTrainer, RowAdagrad  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*lowest after epoch")
@@ -161,7 +162,8 @@ def test_the_perplexity_is_that_of_a_plain_loop_over_the_saved_weights(candidate
 def test_a_saved_head_keeps_the_order_of_the_training_counts(texts, tmp_path):
     words = texts[0].vocabulary.words
     other = hstree.Vocabulary(words, np.arange(1, len(words) + 1))  # not the counts of the text
-    model = new_model(LayerSpec(other, "adaptive"), model="gru", **QUICK, epochs=1).fit(*texts[:2])
+    spec = LayerSpec(other, "adaptive", cutoffs="2,5", factor=2.0)
+    model = new_model(spec, model="gru", **QUICK, epochs=1).fit(*texts[:2])
     model.save(tmp_path / "model")
     assert np.array_equal(load_model(tmp_path / "model").nll(texts[2]), model.nll(texts[2]))
 
@@ -427,6 +429,19 @@ def test_adaptive_softmax_takes_short_hidden_vectors(texts):
     spec = LayerSpec(texts[0].counted_vocabulary(), "adaptive")
     model = new_model(spec, model="gru", **QUICK | {"dim": 2}, epochs=1).fit(*texts[:2])
     assert model.perplexity(texts[2]) < 8
+
+
+def test_the_clusters_of_adaptive_softmax():
+    counts = 1_000_000 // np.arange(1, 3001)
+    words = hstree.Vocabulary([f"w{i}" for i in range(3000)], counts)
+    assert new_head(LayerSpec(words, "adaptive"), 64).layer.cutoffs == [250, 2000, 3000]
+    assert new_head(LayerSpec(words, "adaptive"), 8).layer.cutoffs == [250, 3000]
+    spec = LayerSpec(words, "adaptive", cutoffs="20,600")
+    assert new_head(spec, 64).layer.cutoffs == [20, 600, 3000]
+    with pytest.raises(OptionError, match="too many for 4 dimensions and the factor 4"):
+        new_head(spec, 4)
+    for options in ({}, {"cutoffs": "none"}):  # flat: few dimensions, or no clusters
+        assert new_head(LayerSpec(words, "adaptive", **options), 2).weight.shape == (3000, 2)
 
 
 def test_the_flat_loss_in_chunks_is_the_same(texts, monkeypatch):

@@ -25,12 +25,16 @@ from hstree._plugins import Registry, unusable
 from hstree.errors import OptionError
 from hstree.interop.torch import NCE, HierarchicalSoftmax, SampledSoftmax
 from hstree.interop.torch.module import TABLE_LIMIT, largest
+from hstree.layers.adaptive import parse_cutoffs
 from hstree.layers.dense import log_unigram
 from hstree.layers.registry import HEADS_GROUP, LayerSpec
 
 #: Minimum number of logits in a batch for which the flat softmax computes its loss in chunks. For
 #: fewer, the cross entropy of all logits is two to three times as fast on a CPU.
 CHUNKED_LOGITS = 1 << 29
+#: Default cut-offs of the adaptive softmax, of those below the number of labels. They were best on
+#: texts with 10,000 and 75,011 words (docs/results/torch-language-model.md).
+CUTOFFS = (250, 2_000, 16_000)
 
 
 class TorchHead(nn.Module):
@@ -182,26 +186,16 @@ class AdaptiveHead(TorchHead):
 
     def __init__(self, spec: LayerSpec, dim: int, counts: Array) -> None:
         super().__init__()
-        self.n_labels = n = len(counts)
+        self.n_labels = len(counts)
         # (V,) labels in order of decreasing count, and the rank of each label
         order = np.argsort(-counts, kind="stable")
-        rank = np.empty(n, np.int64)
-        rank[order] = np.arange(n)
+        rank = np.argsort(order)
         self.register_buffer("rank", torch.from_numpy(rank))
 
         # The dimension of the vectors falls by a factor from each cluster to the next
-        factor = spec.options["factor"]
-        cutoffs = sorted({n // 50, n // 5} - {0}) or [max(1, n // 2)]
-        if spec.options["cutoffs"] != "auto":
-            cutoffs = [int(cut) for cut in spec.options["cutoffs"].split(",")]
-        if dim < factor ** len(cutoffs):
-            if spec.options["cutoffs"] != "auto":
-                reason = f"are too many for {dim} dimensions and the factor {factor:g}"
-                raise OptionError.about("cutoffs", reason)
-            cutoffs = cutoffs[-1:]
-            factor = min(factor, dim)
+        cutoffs = cluster_starts(spec, dim)
         self.layer = nn.AdaptiveLogSoftmaxWithLoss(
-            dim, n, cutoffs, div_value=factor, head_bias=True
+            dim, self.n_labels, cutoffs, div_value=spec.options["factor"], head_bias=True
         )
         # The frequent labels and the clusters start at their fraction of the counts
         mass = np.maximum(counts[order], 0.5)
@@ -224,6 +218,23 @@ class AdaptiveHead(TorchHead):
         """Compute the negative log-likelihoods from the cluster of each target."""
         output: Tensor = self.layer(hidden, self.rank[target]).output
         return -output
+
+
+def cluster_starts(spec: LayerSpec, dim: int) -> list[int]:
+    """Return the ranks at which the clusters of an adaptive softmax start; [] for no clusters."""
+    factor = spec.options["factor"]
+    if spec.options["cutoffs"] == "auto":
+        # Cluster i has vectors of length dim / factor^i, at least 1
+        return [
+            start
+            for i, start in enumerate(CUTOFFS, 1)
+            if start < len(spec.labels) and dim >= factor**i
+        ]
+    cutoffs = parse_cutoffs(spec.vocabulary.counts, dim, spec.options["cutoffs"], factor)
+    if dim < factor ** len(cutoffs):
+        reason = f"are too many for {dim} dimensions and the factor {factor:g}"
+        raise OptionError.about("cutoffs", reason)
+    return cutoffs
 
 
 def checked_class(name: str, head: Any, package: str) -> type[TorchHead]:
@@ -250,11 +261,11 @@ HEADS = Registry(
 def new_head(spec: LayerSpec, dim: int, counts: Array | None = None) -> TorchHead:
     """Return an untrained head, the unigram distribution of counts (V,) (default: the spec's)."""
     counts = spec.vocabulary.counts if counts is None else counts
-    make: Any = check_head(spec)
+    make: Any = check_head(spec, dim)
     return cast(TorchHead, make(spec, dim, counts, **(spec.options if spec.kind.is_head else {})))
 
 
-def check_head(spec: LayerSpec) -> type[TorchHead]:
+def check_head(spec: LayerSpec, dim: int) -> type[TorchHead]:
     """Return the head class of an output layer; raise OptionError if it has no torch form."""
     name = spec.kind.name
     if name not in HEADS:
@@ -263,9 +274,6 @@ def check_head(spec: LayerSpec) -> type[TorchHead]:
             "(tree: any tree alone)"
         )
     head = HEADS.get(name)
-    # A tree of one node, or no clusters: every label is in one softmax
-    if spec.options.get("cutoffs") == "none" or (spec.tree and spec.tree.n_nodes <= 1):
-        return FlatHead
     for option in () if spec.kind.is_head else spec.kind.options:
         if option.name not in head.options and spec.options[option.name] != option.default:
             value = option.spelled(spec.options[option.name])
@@ -273,4 +281,7 @@ def check_head(spec: LayerSpec) -> type[TorchHead]:
                 f"{name}: {option.name}={value} has no PyTorch form; leave it out (it has "
                 f"{', '.join(sorted(head.options)) or 'no options'})"
             )
-    return head
+    # A tree of one node, or no clusters: every label is in one softmax
+    if head is AdaptiveHead and not cluster_starts(spec, dim):
+        return FlatHead
+    return FlatHead if spec.tree and spec.tree.n_nodes <= 1 else head

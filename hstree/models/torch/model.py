@@ -53,12 +53,7 @@ from hstree.models.torch.contract import first_state
 from hstree.models.torch.heads import TorchHead, check_head, new_head
 from hstree.models.torch.rates import parse_rates, train_best_rate
 from hstree.models.torch.reading import in_parts, read, read_on
-from hstree.models.torch.session import (
-    errors_in_one_line,
-    find_device,
-    require_device,
-    torch_session,
-)
+from hstree.models.torch.session import find_device, require_device, torch_session
 from hstree.models.torch.training import NetworkTrainer, StreamBatches
 from hstree.training.scoring import BATCH
 from hstree.training.trainer import History
@@ -105,7 +100,16 @@ class TorchModel(BaseModel):
 
     predicts: ClassVar[str] = "word given the words before it"
     is_language_model: ClassVar[bool] = True
-    more_candidates: ClassVar[tuple[str, ...]] = ("semantic short_list=250", "adaptive")
+    default_candidates: ClassVar[tuple[str, ...]] = (
+        "classes",
+        "classes cluster_by=brown short_list=250",
+        "semantic short_list=250",
+        "huffman short_list=250",
+        "sampled",
+        "adaptive",
+        "flat",
+        "kn5",
+    )
     backend: ClassVar[str] = "PyTorch"
     vector_options: ClassVar[Mapping[str, Any] | None] = {"model": "cbow"}
     _has_table: ClassVar[bool] = True
@@ -160,7 +164,7 @@ class TorchModel(BaseModel):
     @classmethod
     def check_layer(cls, spec: LayerSpec, dim: int) -> None:
         """Raise OptionError if an output layer has no PyTorch form."""
-        check_head(spec)
+        check_head(spec, dim)
         # The PyTorch form of a layer has the options of the layer
         if not spec.kind.is_head:
             super().check_layer(spec, dim)
@@ -297,7 +301,7 @@ class TorchModel(BaseModel):
         batches = self._streams(text)
         valid_batches = None if valid is None else ContextBatches(self.reencode(valid), 0)
         self.__dict__.pop("module", None)
-        with torch_session(self.torch_device), errors_in_one_line():
+        with torch_session(self.torch_device):
             self.head = self._new_head(text.counts)
             trainer = NetworkTrainer(self, batches.streams)
             self._open_checkpoints(checkpoints, (train, valid), trainer.batch_size, pauses=pauses)
@@ -331,7 +335,7 @@ class TorchModel(BaseModel):
     def training_steps(self, corpus: Corpus) -> Iterator[tuple[float, bool]]:
         """Train on one batch at a time, so that the speed can be measured."""
         batches = self._streams(self.reencode(corpus))
-        with torch_session(self.torch_device), errors_in_one_line():
+        with torch_session(self.torch_device):
             trainer = NetworkTrainer(self, batches.streams)
             for epoch in count(1):
                 for contexts, targets, is_first in trainer.epoch_batches(batches, epoch):
@@ -347,21 +351,20 @@ class TorchModel(BaseModel):
         # (T,) the token before each; an <eos> precedes the first
         eos = torch.tensor([text.vocabulary.index(EOS)])
         ids = torch.cat([eos, *targets])[:-1].to(self.torch_device)
-        with torch_session(self.torch_device):
-            pieces = in_parts(read(self, ids), BATCH)
-            for hidden, labels, (_, _, oov) in zip(pieces, targets, batches, strict=True):
-                yield hidden, labels.to(self.torch_device), oov
+        pieces = in_parts(read(self, ids), BATCH)
+        for hidden, labels, (_, _, oov) in zip(pieces, targets, batches, strict=True):
+            yield hidden, labels.to(self.torch_device), oov
 
     @torch.no_grad()
     def scored_batches(self, corpus: Corpus) -> Iterator[tuple[Float64, Bool]]:
         """Yield the nll in nats of every token, and whether it is OOV, `BATCH` tokens at a time."""
-        with errors_in_one_line():
+        with torch_session(self.torch_device):
             for hidden, targets, oov in self._hidden(corpus):
                 yield self.head.nll(hidden, targets).double().cpu().numpy(), oov
 
     def hidden_batches(self, corpus: Corpus) -> Iterator[tuple[Array, Integer]]:
         """Yield the hidden vectors (B, d) and the targets (B,) of a text, batch by batch."""
-        with errors_in_one_line():
+        with torch_session(self.torch_device):
             for hidden, targets, _ in self._hidden(self.reencode(corpus)):
                 yield hidden.cpu().numpy(), targets.cpu().numpy()
 
@@ -385,15 +388,13 @@ class TorchModel(BaseModel):
         def hidden(n: int) -> Tensor:
             return torch.cat(list(read(self, tokens[:n])))
 
-        @torch.no_grad()
-        @errors_in_one_line()
         def nll(n: int) -> object:
-            return self.head.nll(hidden(n), tokens[1 : n + 1]).cpu()
+            with torch.no_grad(), torch_session(self.torch_device):
+                return self.head.nll(hidden(n), tokens[1 : n + 1]).cpu()
 
-        @torch.no_grad()
-        @errors_in_one_line()
         def top_k(n: int) -> object:
-            return self.head.top_k(hidden(n), k)[0].cpu()
+            with torch.no_grad(), torch_session(self.torch_device):
+                return self.head.top_k(hidden(n), k)[0].cpu()
 
         return {"nll": (nll, most), "top_k": (top_k, min(most, max(1, max_scores // n_labels)))}
 
@@ -416,31 +417,26 @@ class TorchModel(BaseModel):
             hidden[positions], _ = read_on(self, ids)
         return hidden
 
-    @torch.no_grad()
-    @errors_in_one_line()
     def log_prob(self, contexts: Contexts) -> Float64:
         """Return the log-probabilities of all labels, a float64 array (B, V)."""
-        log_prob: Float64 = self.head.log_prob(self.hidden(contexts)).double().cpu().numpy()
+        with torch.no_grad(), torch_session(self.torch_device):
+            log_prob: Float64 = self.head.log_prob(self.hidden(contexts)).double().cpu().numpy()
         return log_prob
 
-    @torch.no_grad()
-    @errors_in_one_line()
     def top_k(self, contexts: Contexts, k: int = 10) -> tuple[Int64, Float64]:
         """Return the k most probable labels of each context and their log-probabilities (B, k)."""
         k = min(checked_count("k", k), len(self.spec.labels))
-        labels, log_prob = self.head.top_k(self.hidden(contexts), k)
+        with torch.no_grad(), torch_session(self.torch_device):
+            labels, log_prob = self.head.top_k(self.hidden(contexts), k)
         return labels.cpu().numpy(), log_prob.double().cpu().numpy()
 
-    @torch.no_grad()
-    @errors_in_one_line()
     def draw(self, contexts: Contexts, rng: np.random.Generator) -> Int64:
         """Draw a label after each context, (B,)."""
         generator = torch.Generator(self.torch_device).manual_seed(int(rng.integers(1 << 62)))
-        labels: Int64 = self.head.sample(self.hidden(contexts), generator).cpu().numpy()
+        with torch.no_grad(), torch_session(self.torch_device):
+            labels: Int64 = self.head.sample(self.hidden(contexts), generator).cpu().numpy()
         return labels
 
-    @torch.no_grad()
-    @errors_in_one_line()
     def sample(
         self, length: int, context: Sequence[str] = (), *, random_state: int = 0
     ) -> list[str]:
@@ -454,7 +450,11 @@ class TorchModel(BaseModel):
         ids = torch.tensor(self._context_ids([list(context)]), device=self.torch_device)
         state = None
         words = []
-        with progress.task("sampling", length, "words") as task:
+        with (
+            progress.task("sampling", length, "words") as task,
+            torch.no_grad(),
+            torch_session(self.torch_device),
+        ):
             for _ in range(length):
                 hidden, state = read_on(self, ids, state)
                 label = self.head.sample(hidden, generator)[None]

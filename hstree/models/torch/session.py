@@ -1,4 +1,4 @@
-"""Use of torch: device, threads, and errors in one line."""
+"""Use of torch: the device, and the settings and errors of its computations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def require_device(name: str) -> torch.device:
 def torch_session(device: torch.device) -> Iterator[None]:
     """Use hstree's number of threads and unchecked sparse tensors; then restore torch's settings.
 
-    The states of torch's random generators are restored, too.
+    The states of torch's random generators are restored, too. Exceptions of a network, a head or a
+    device become TrainingError, in one line.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads())
@@ -51,21 +52,14 @@ def torch_session(device: torch.device) -> Iterator[None]:
     try:
         with unchecked, generators:
             yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def errors_in_one_line() -> Iterator[None]:
-    """Convert exceptions of a network, a head or a device in the body to TrainingError."""
-    try:
-        yield
     except (HstreeError, OSError):
         raise
     except Exception as error:  # the user's code may raise any exception
         if (memory_error := find_memory_error(error)) is not None:
             raise memory_error from error
         raise TrainingError(f"the network or its head failed: {named_error(error)}") from error
+    finally:
+        torch.set_num_threads(before)
 
 
 def find_memory_error(error: Exception) -> TrainingError | None:
