@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import hstree
+from hstree._parallel import limited_threads
 from hstree.data.splits import Splits
 from hstree.data.vocabulary import EOS
 from hstree.errors import HstreeError, InputError, OptionError, TrainingError
+from hstree.experiments.candidate import parse_candidates
 from hstree.layers.registry import LayerSpec
-from hstree.models import load_model, new_model
+from hstree.models import kind_of, load_model, new_model
 from hstree.training import adagrad
 from tests import needs
 from tests.plugins import install
@@ -423,6 +425,32 @@ def test_scores_are_computed_in_evaluation_mode(texts):
         use()
         assert not model.module.training, name
         assert not model.head.training, name
+
+
+def test_predictions_use_the_limit_of_threads(texts, monkeypatch):
+    model = new_model(spec_of("flat", texts[0]), model="gru", **QUICK, epochs=0).fit(texts[0])
+    before = torch.get_num_threads()
+    threads = []
+    log_prob = model.head.log_prob
+
+    def record(hidden):
+        threads.append(torch.get_num_threads())
+        return log_prob(hidden)
+
+    monkeypatch.setattr(model.head, "log_prob", record)
+    for n in (1, 2):
+        with limited_threads(n):
+            model.log_prob([["a"]])
+            model.top_k([["a"]], 1)
+            model.sample(1)
+            model.draw([["a"]], np.random.default_rng(0))
+    assert threads == [1] * 4 + [2] * 4
+    assert torch.get_num_threads() == before
+
+
+def test_the_default_candidates_of_networks_have_a_head():
+    names = [candidate.name for candidate in parse_candidates(None, {"model": "gru"})]
+    assert names == list(kind_of({"model": "gru"}).model.default_candidates)
 
 
 def test_adaptive_softmax_takes_short_hidden_vectors(texts):

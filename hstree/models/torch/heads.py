@@ -32,8 +32,8 @@ from hstree.layers.registry import HEADS_GROUP, LayerSpec
 #: Minimum number of logits in a batch for which the flat softmax computes its loss in chunks. For
 #: fewer, the cross entropy of all logits is two to three times as fast on a CPU.
 CHUNKED_LOGITS = 1 << 29
-#: Default cut-offs of the adaptive softmax, of those below the number of labels. They were best on
-#: texts with 10,000 and 75,011 words (docs/results/torch-language-model.md).
+#: Default cut-offs of the adaptive softmax, of those below the number of labels. They are close to
+#: the best of those that were tried with a GRU and the default factor (docs/results/torch-options.md).
 CUTOFFS = (250, 2_000, 16_000)
 
 
@@ -282,6 +282,7 @@ def check_head(spec: LayerSpec, dim: int) -> type[TorchHead]:
                 f"{', '.join(sorted(head.options)) or 'no options'})"
             )
     # A tree of one node, or no clusters: every label is in one softmax
-    if head is AdaptiveHead and not cluster_starts(spec, dim):
-        return FlatHead
-    return FlatHead if spec.tree and spec.tree.n_nodes <= 1 else head
+    is_flat = spec.tree is not None and spec.tree.n_nodes <= 1
+    if issubclass(head, AdaptiveHead):
+        is_flat = not cluster_starts(spec, dim)
+    return FlatHead if is_flat else head
