@@ -32,8 +32,8 @@ from hstree.layers.registry import HEADS_GROUP, LayerSpec
 #: Minimum number of logits in a batch for which the flat softmax computes its loss in chunks. For
 #: fewer, the cross entropy of all logits is two to three times as fast on a CPU.
 CHUNKED_LOGITS = 1 << 29
-#: Default cut-offs of the adaptive softmax, of those below the number of labels. They are close to
-#: the best of those that were tried with a GRU and the default factor (docs/results/torch-options.md).
+#: Default cut-offs of the adaptive softmax, of those below the number of labels. They are close
+#: to the best that were tried with a GRU and the default factor (docs/results/torch-options.md).
 CUTOFFS = (250, 2_000, 16_000)
 
 
