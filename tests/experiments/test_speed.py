@@ -1,6 +1,8 @@
 """Speeds of trained models."""
 
 import time
+from itertools import count
+from types import SimpleNamespace
 
 import hstree
 from hstree.experiments import speed
@@ -60,3 +62,9 @@ def test_kernels_that_a_larger_batch_compiles_are_not_counted():
             compiled.append(n)
 
     assert _per_second(score, 4) > 1000
+
+
+def test_a_pause_of_the_machine_leaves_a_speed_above_zero(monkeypatch):
+    clock = SimpleNamespace(perf_counter=count(0.0, 10.0).__next__)  # ten seconds between readings
+    monkeypatch.setattr(speed, "time", clock)
+    assert _per_second(lambda n: None, 4) == 4 / 10
