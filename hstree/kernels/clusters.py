@@ -76,15 +76,11 @@ def _move_words(words, pairs, counts, min_gain, rows):
             part[:] = 0
             for p in range(first, min(first + rows, start[word + 1])):
                 row = table[context[p]]
-                more = count[p]
-                # Growth of x log x; most counts are 0, for which the growth is a constant
-                alone = x_log_x[more]
+                # Growth of x log x. Unsigned numbers, since numba tests others for being negative
+                more = np.uint64(count[p])
                 for c in range(n_classes):
-                    before = row[c]
-                    if before == 0:
-                        part[c] += alone
-                    else:
-                        part[c] += x_log_x[before + more] - x_log_x[before]
+                    before = np.uint64(row[c])
+                    part[c] += x_log_x[before + more] - x_log_x[before]
             for c in range(n_classes):
                 gain[c] += part[c]
 

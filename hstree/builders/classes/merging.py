@@ -56,8 +56,9 @@ def _loss(x: Float64, y: Float64) -> Float64:
 def _joint_losses(N: Float64, task: progress.Task) -> Float64:
     """Return the loss (C, C) of joining rows i and j, summed over the columns."""
     loss = np.empty_like(N)
+    f_N = x_log_x(N)
     for i in range(len(N)):
-        loss[i] = _loss(N[i], N).sum(axis=1)
+        loss[i] = (f_N[i] + f_N - x_log_x(N[i] + N)).sum(axis=1)
         task.advance()
     return loss
 
