@@ -2,10 +2,10 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csc_array, csr_array
+from scipy.sparse import csc_array, csr_array
 
 from hstree import progress
-from hstree._arrays import Float64, Int64
+from hstree._arrays import Float64, Int64, offsets
 from hstree.data.corpus import Corpus
 from hstree.data.vocabulary import EOS
 
@@ -23,17 +23,20 @@ def bigram_counts(corpus: Corpus) -> csc_array:
     """
     vocabulary = corpus.vocabulary
     last_id = vocabulary.index(EOS) if vocabulary.eos is not None else -1
-    total = csc_array((len(vocabulary), len(vocabulary)), dtype=np.int64)
+    n_words = len(vocabulary)
+    total = csc_array((n_words, n_words), dtype=np.int64)
     with progress.task("counting pairs", total=len(corpus), unit="tokens") as task:
         for first in range(0, len(corpus), BLOCK_TOKENS):
             ids = corpus.ids(slice(first, first + BLOCK_TOKENS))
             # The token before each token; the first follows the last token of the previous block
             previous = np.concatenate([[last_id], ids[:-1]]).astype(ids.dtype)
             is_known = (previous >= 0) & (ids >= 0)
-            # The conversion to CSC sums repeated pairs
-            ones = np.ones(np.count_nonzero(is_known), np.int64)
-            pairs = coo_array((ones, (previous[is_known], ids[is_known])), shape=total.shape)
-            total = total + pairs.tocsc()
+            # Pairs as single numbers, ascending by the word and then by its context
+            pairs = ids[is_known].astype(np.int64) * n_words + previous[is_known]
+            pairs, counts = np.unique(pairs, return_counts=True)
+            words, contexts = np.divmod(pairs, n_words)
+            start = offsets(np.bincount(words, minlength=n_words))
+            total = total + csc_array((counts, contexts, start), shape=total.shape)
             last_id = int(ids[-1])
             task.advance(len(ids))
     total.sort_indices()

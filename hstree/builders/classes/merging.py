@@ -34,17 +34,22 @@ def merge_by_information(pairs: Integer) -> Int64:
     with progress.task("comparing classes", total=2 * n_classes, unit="classes") as task:
         row_loss = _joint_losses(N, task)
         column_loss = _joint_losses(N.T, task)
+    shared_loss = np.array([_shared_loss(N, a) for a in range(n_classes)])
 
     # A merge among m classes takes m^2 operations
     n_operations = float((np.arange(2.0, n_classes + 1) ** 2).sum())
     with progress.task("merging classes", total=n_operations) as task:
         for number in range(n_classes - 1):
             task.advance(len(N) ** 2)
-            a, b = _cheapest_pair(N, row_loss, column_loss)
+            loss = row_loss + column_loss + shared_loss
+            loss[np.tri(len(N), dtype=bool)] = np.inf  # the smaller number first
+            a, b = map(int, np.unravel_index(np.argmin(loss), loss.shape))
             merges[number] = sorted((item[a], item[b]))
             item[a] = n_classes + number
             item = np.delete(item, b)
-            N, row_loss, column_loss = _merge(N, row_loss, column_loss, a, b)
+            N, row_loss, column_loss, shared_loss = _merge(
+                N, row_loss, column_loss, shared_loss, a, b
+            )
     return merges
 
 
@@ -63,39 +68,30 @@ def _joint_losses(N: Float64, task: progress.Task) -> Float64:
     return loss
 
 
-def _cheapest_pair(N: Float64, row_loss: Float64, column_loss: Float64) -> tuple[int, int]:
-    """Return the two classes to merge, the smaller number first."""
-    # The losses of the rows and of the columns both count the four entries that the two classes
-    # share. Subtract f of those sums, and add f of the sum of all four
-    f_N = x_log_x(N)
+def _shared_loss(N: Float64, a: int) -> Float64:
+    """Return the losses (C,) of class a with each class that are not in the row or column losses.
+
+    The losses of the rows and of the columns both count the four entries that two classes share.
+    Subtract f of those sums, and add f of the sum of all four. The totals N(a, .) and N(., b) count
+    with the opposite sign.
+    """
     diagonal = np.diagonal(N)
-    f_diagonal = x_log_x(diagonal)
-    f_row = x_log_x(diagonal[:, None] + N)
-    f_column = x_log_x(diagonal[:, None] + N.T)
-    shared_loss = (
-        (f_row + f_row.T + f_column + f_column.T)
-        - (f_N + f_N.T + f_diagonal[:, None] + f_diagonal)
-        - x_log_x(diagonal[:, None] + diagonal + N + N.T)
-    )
+    after = N[a]  # (C,) counts of the other class after a
+    before = N[:, a]
+    rows = x_log_x(diagonal[a] + after) + x_log_x(diagonal + before)
+    columns = x_log_x(diagonal[a] + before) + x_log_x(diagonal + after)
+    single = x_log_x(after) + x_log_x(before) + (x_log_x(diagonal[a]) + x_log_x(diagonal))
+    shared = rows + columns - single - x_log_x(diagonal[a] + diagonal + (after + before))
 
-    # Losses of the totals N(a, .) and N(., b)
     left = N.sum(axis=1)
-    f_left = x_log_x(left)
-    left_loss = f_left[:, None] + f_left - x_log_x(left[:, None] + left)
     right = N.sum(axis=0)
-    f_right = x_log_x(right)
-    right_loss = f_right[:, None] + f_right - x_log_x(right[:, None] + right)
-
-    loss = row_loss + column_loss + shared_loss - (left_loss + right_loss)
-    loss[np.tri(len(N), dtype=bool)] = np.inf
-    a, b = np.unravel_index(np.argmin(loss), loss.shape)
-    return int(a), int(b)
+    return shared - (_loss(left[a], left) + _loss(right[a], right))
 
 
 def _merge(
-    N: Float64, row_loss: Float64, column_loss: Float64, a: int, b: int
-) -> tuple[Float64, Float64, Float64]:
-    """Merge class b into class a; return the new counts, row losses and column losses."""
+    N: Float64, row_loss: Float64, column_loss: Float64, shared_loss: Float64, a: int, b: int
+) -> tuple[Float64, Float64, Float64, Float64]:
+    """Merge class b into class a; return the new counts, and row, column and shared losses."""
     # For other pairs, replace the losses in two columns (rows) by the loss in their sum
     row_loss = row_loss - _pair_losses(N[:, a]) - _pair_losses(N[:, b])
     row_loss += _pair_losses(N[:, a] + N[:, b])
@@ -111,13 +107,16 @@ def _merge(
     N = N[left]
     row_loss = row_loss[left]
     column_loss = column_loss[left]
+    shared_loss = shared_loss[left]
 
     # Pairs with the merged class
     row_loss[a] = _loss(N[a], N).sum(axis=1)
     row_loss[:, a] = row_loss[a]
     column_loss[a] = _loss(N[:, a], N.T).sum(axis=1)
     column_loss[:, a] = column_loss[a]
-    return N, row_loss, column_loss
+    shared_loss[a] = _shared_loss(N, a)
+    shared_loss[:, a] = shared_loss[a]
+    return N, row_loss, column_loss, shared_loss
 
 
 def _pair_losses(x: Float64) -> Float64:
