@@ -19,7 +19,7 @@ def merge_by_information(pairs: Integer) -> Int64:
     The average mutual information of adjacent classes [1]_, times the number of pairs, is
     ``sum_ab f(N(a, b)) - sum_a f(N(a, .)) - sum_b f(N(., b))`` plus a constant, f(x) = x ln x.
     Each merge updates the losses of all pairs of classes, in rows and in columns, in O(C^2). The
-    total is O(C^3): 3 seconds for 300 classes, and less than two minutes for 1,000. Ties are broken
+    total is O(C^3): a few seconds for 300 classes, and about two minutes for 1,000. Ties are broken
     in favour of the smaller class numbers.
 
     References
