@@ -22,7 +22,7 @@ def test_what_json_cannot_hold_becomes_null_or_an_escape(tmp_path):
 BAD = [
     (b"", "truncated"),
     (b"\xef\xbb\xbf{}", "malformed"),
-    (b'{"a": "\xff"}', "utf-8"),
+    (b'{"a": "\xff"}', "(?i:utf-8)"),
     (b'{"a": 1', "truncated"),
     (b'{"a": ' + b"[" * 100_000, "(recursion|overflow)"),
     (b"[1]", "Expected `object`, got `array`"),
