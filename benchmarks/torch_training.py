@@ -65,9 +65,10 @@ def rows(options: Namespace) -> Iterator[dict[str, Any]]:
 
 def plain_steps(network: Any, head: Any, model: Any, text: hstree.Corpus) -> Iterator[None]:
     """Train a network and its head on the batches of a text, again and again."""
-    sparse = [network.embedding.weight, *head.parameters()]
-    dense = [p for p in network.parameters() if p is not sparse[0]]
-    adagrad = torch.optim.Adagrad(sparse, lr=model.learning_rate)
+    vectors = network.embedding.weight
+    dense = [p for p in network.parameters() if p is not vectors]
+    words = {"params": [vectors], "lr": model.embedding_rate}
+    adagrad = torch.optim.Adagrad([words, {"params": head.parameters()}], lr=model.learning_rate)
     adam = torch.optim.Adam(dense, lr=model.network_rate)
     streams = (model.batch_size or CPU_BATCH) // model.length
     ids = torch.from_numpy(model.reencode(text).ids()).long()

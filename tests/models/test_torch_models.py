@@ -228,7 +228,7 @@ def test_adagrad_is_that_of_the_numpy_models(form):
     start = np.random.default_rng(0).standard_normal((4, 2), np.float32)
     expected = adagrad.RowAdagrad(start.copy(), initial_accumulator=initial)
     parameter = torch.nn.Parameter(torch.from_numpy(start.copy()))
-    optimiser = RowAdagrad([parameter], rate, initial / n_tokens**2)
+    optimiser = RowAdagrad([{"params": [parameter], "lr": rate}], initial / n_tokens**2)
     rows = np.array([0, 2])
     for step in range(2):
         gradient = np.random.default_rng(step).standard_normal((2, 2), np.float32)
@@ -255,7 +255,8 @@ def test_adagrad_takes_every_gradient_of_autograd(form):
         torch.manual_seed(0)
         first, second = (torch.nn.Embedding(4, 2, sparse=sparse) for _ in range(2))
         scale = torch.nn.Parameter(torch.tensor(2.0))
-        optimiser = RowAdagrad([first.weight, second.weight, scale], 0.1, 0.5)
+        tables = {"params": [first.weight, second.weight], "lr": 0.1}
+        optimiser = RowAdagrad([tables, {"params": [scale], "lr": 0.2}], 0.5)
         for _ in range(2):
             optimiser.zero_grad()
             if form == "shared":
@@ -291,6 +292,27 @@ def test_learning_rates_rise_in_the_warmup_and_fall_to_zero(texts):
     trainer = NetworkTrainer(new_model(spec, model="gru", **options), 4)
     rates = [trainer.learning_rate(done) for done in (0, 5, 10)]
     np.testing.assert_allclose(rates, [0.4, 0.2, 0])
+
+
+@pytest.mark.parametrize("option", ["learning_rate", "embedding_rate", "network_rate"])
+def test_head_word_vectors_and_network_have_their_own_learning_rates(option, texts):
+    """A tiny rate leaves only its own part as it was; all fall together."""
+    model = new_model(spec_of("huffman", texts[0]), model="gru", **QUICK, **{option: 1e-30})
+    trainer = NetworkTrainer(model, 4)
+    for parameter in model.head.parameters():  # with zeros, the network has no gradient
+        torch.nn.init.normal_(parameter)
+    before = {name: array.copy() for name, array in model.parameters().items()}
+    contexts, targets, is_first = next(trainer.epoch_batches(model._streams(texts[0])))
+    trainer.step(contexts, targets, trainer.rate / 2, is_first)
+    parts = {"node_": "learning_rate", "network.embedding": "embedding_rate"}
+    for name, array in model.parameters().items():
+        own = next((parts[part] for part in parts if name.startswith(part)), "network_rate")
+        assert np.array_equal(array, before[name]) == (own == option), name
+    for (group, highest), rate in zip(
+        trainer._highest, ("embedding_rate", "learning_rate", "network_rate"), strict=True
+    ):
+        assert highest == getattr(model, rate)
+        assert group["lr"] == highest / 2
 
 
 def test_training_leaves_the_generators_of_the_program(texts):
@@ -893,7 +915,7 @@ def test_a_rate_is_given_up_only_if_it_diverges(result, problem, texts, tmp_path
 def test_a_divergence_in_the_warmup_names_the_learning_rate(texts, monkeypatch):
     monkeypatch.setattr(NetworkTrainer, "step", nan_loss)
     model = new_model(spec_of("huffman", texts[0]), model="transformer", **QUICK, epochs=2)
-    with pytest.raises(TrainingError, match=r"which is 0\.1"):
+    with pytest.raises(TrainingError, match=r"which is 0\.15"):
         model.fit(*texts[:2])
 
 

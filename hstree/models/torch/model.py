@@ -79,11 +79,14 @@ class TorchModel(BaseModel):
         Number of tokens of a stream in a batch, through which gradients flow. A network without a
         state sees at most this many tokens.
     learning_rate : float
-        Highest learning rate of the word vectors and the head (Adagrad); it falls to 0.
+        Highest learning rate of the head (Adagrad); it falls to 0.
+    embedding_rate : float
+        Highest learning rate of the word vectors (Adagrad); it falls to 0. Only for embeddings with
+        sparse gradients.
     network_rate : float
         Highest learning rate of the rest of the network (Adam); it falls to 0.
     warmup_ratio : float
-        Fraction of the training in which both learning rates rise from 0 to their highest values.
+        Fraction of the training in which the learning rates rise from 0 to their highest values.
     rates : str
         Learning rates to choose from, such as "0.03,0.1,0.3": each trains for an equal part of half
         of the first seconds, and the best on validation continues. Empty for `learning_rate`.
@@ -121,7 +124,8 @@ class TorchModel(BaseModel):
     epochs: Epochs = 20
     batch_size: BatchSize | None = None
     length: Width = 32
-    learning_rate: LearningRate = 0.1
+    learning_rate: LearningRate = 0.15
+    embedding_rate: LearningRate = 1.0
     network_rate: LearningRate = 0.002
     warmup_ratio: Fraction = 0.1
     rates: str = ""
@@ -180,7 +184,8 @@ class TorchModel(BaseModel):
         rate = options["rates"] and f"the best of {options['rates']}"
         training = (
             f"{batch} tokens per batch in streams of {options['length']}, learning rates "
-            f"{rate or options['learning_rate']} (Adagrad, word vectors and head) and "
+            f"{rate or options['learning_rate']} (Adagrad, head), "
+            f"{options['embedding_rate']} (Adagrad, word vectors) and "
             f"{options['network_rate']} (Adam, network), decreasing to 0"
         )
         if options["warmup_ratio"]:

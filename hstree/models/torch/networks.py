@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from hstree.errors import OptionError
 from hstree.layers.registry import LayerSpec
-from hstree.models.base import Fraction, LearningRate, Width, in_sorted_order
+from hstree.models.base import Fraction, Width, in_sorted_order
 from hstree.models.torch.model import TorchModel
 from hstree.tree import Tree
 
@@ -39,7 +39,6 @@ class GRU(TorchModel):
     name: ClassVar[str] = "gru"
 
     _: KW_ONLY
-    learning_rate: LearningRate = 0.3
     warmup_ratio: Fraction = 0.0
     layers: Layers = 1
     dropout: Fraction = 0.1

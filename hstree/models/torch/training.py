@@ -2,15 +2,15 @@
 
 The text is cut into parallel streams. Each batch has the next tokens of all streams, and the state
 is carried over (truncated backpropagation). Adam trains the network; Adagrad trains the word
-vectors and the head, on touched rows. All learning rates rise from zero in the warm-up, if any, and
-fall to zero over the epochs, or over the budget of seconds.
+vectors and the head, on touched rows. The three have different learning rates. These rise from zero
+in the warm-up, if any, and fall to zero over the epochs, or over the budget of seconds.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,24 +41,24 @@ class RowAdagrad(torch.optim.Optimizer):
     """Adagrad with one sum of squared gradients per row, as in `hstree.training.adagrad`.
 
     A sparse gradient updates only its rows, and is overwritten. The sums begin with
-    `initial_accumulator`. A scalar is one row.
+    `initial_accumulator`. A scalar is one row. Each group of parameters has its learning rate "lr".
     """
 
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], lr: float, initial_accumulator: float
-    ) -> None:
-        super().__init__(parameters, {"lr": lr})
-        for parameter in self.param_groups[0]["params"]:
-            squares = torch.full(parameter.shape[:1], initial_accumulator, device=parameter.device)
-            self.state[parameter]["squares"] = squares
+    def __init__(self, groups: list[dict[str, Any]], initial_accumulator: float) -> None:
+        super().__init__(groups, {})
+        for group in groups:
+            for parameter in group["params"]:
+                size = parameter.shape[:1]
+                squares = torch.full(size, initial_accumulator, device=parameter.device)
+                self.state[parameter]["squares"] = squares
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update the rows of all parameters."""
-        (group,) = self.param_groups
-        parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
-        memories = Counter(_memory(p.grad) for p in parameters if p.grad.is_sparse)
-        for parameter in parameters:
+        groups = self.param_groups
+        trained = [(p, g["lr"]) for g in groups for p in g["params"] if p.grad is not None]
+        memories = Counter(_memory(p.grad) for p, _ in trained if p.grad.is_sparse)
+        for parameter, lr in trained:
             gradient = parameter.grad
             squares = self.state[parameter]["squares"]
             if gradient.is_sparse:
@@ -74,11 +74,11 @@ class RowAdagrad(torch.optim.Optimizer):
                 is_own = values.is_contiguous() and memories[_memory(parameter.grad)] == 1
                 out = values if is_own else None
                 values = torch.mul(values, _row_rates(total, values), out=out)
-                parameter.add_(row_gradient(rows, values, len(parameter)), alpha=-group["lr"])
+                parameter.add_(row_gradient(rows, values, len(parameter)), alpha=-lr)
             else:
                 squares += _row_squares(gradient)
                 rates = _row_rates(squares, gradient)
-                parameter.addcmul_(gradient, rates, value=-group["lr"])
+                parameter.addcmul_(gradient, rates, value=-lr)
 
 
 def _ascends(rows: Tensor) -> bool:
@@ -147,7 +147,6 @@ class NetworkTrainer(EpochLoop):
         self.head = model.head
         self.device = model.torch_device
         self._model = model
-        self._network_rate = model.network_rate
         self._warmup_ratio: float = model.warmup_ratio
 
         # Adagrad trains the sparse word vectors and the head, Adam everything else
@@ -159,9 +158,14 @@ class NetworkTrainer(EpochLoop):
         self._dense = [p for p in self.network.parameters() if p not in sparse]
         # the loss is a mean over the batch, so that gradients are those of the sum / batch size
         initial = INITIAL / self.batch_size**2
-        self._adagrad = RowAdagrad([*sparse, *self.head.parameters()], self.rate, initial)
+        words = {"params": list(sparse), "lr": model.embedding_rate}
+        head = {"params": list(self.head.parameters()), "lr": self.rate}
+        self._adagrad = RowAdagrad([words, head], initial)
         # a group, because a network may have no other parameters
-        self._adam = torch.optim.Adam([{"params": self._dense}], lr=self._network_rate)
+        self._adam = torch.optim.Adam([{"params": self._dense}], lr=model.network_rate)
+        groups = [*self._adagrad.param_groups, *self._adam.param_groups]
+        #: Each group of parameters and its highest learning rate.
+        self._highest = [(group, group["lr"]) for group in groups]
         for parameter in self._dense:
             # as Adam's first step creates them, so that a checkpoint can set them before it
             self._adam.state[parameter] = {
@@ -213,9 +217,9 @@ class NetworkTrainer(EpochLoop):
             return math.nan
 
         # All rates fall together
-        self._adagrad.param_groups[0]["lr"] = learning_rate
+        for group, highest in self._highest:
+            group["lr"] = highest * learning_rate / self.rate
         self._adagrad.step()
-        self._adam.param_groups[0]["lr"] = self._network_rate * learning_rate / self.rate
         self._adam.step()
         for kept, new in zip(flat_state(self._stream_state), flat_state(state), strict=True):
             kept.copy_(new.detach())
@@ -239,7 +243,8 @@ class NetworkTrainer(EpochLoop):
         """Return the states of the optimisers and of the streams."""
         arrays = {f"state {i}": tensor for i, tensor in enumerate(flat_state(self._stream_state))}
         for optimiser in (self._adagrad, self._adam):
-            for i, parameter in enumerate(optimiser.param_groups[0]["params"]):
+            parameters = [p for group in optimiser.param_groups for p in group["params"]]
+            for i, parameter in enumerate(parameters):
                 for name, tensor in optimiser.state[parameter].items():
                     arrays[f"{name} of {type(optimiser).__name__} {i}"] = tensor
         return arrays
